@@ -1,0 +1,83 @@
+"""A clock run alone, and what a finished ledger says: one row per group, and the moments of the delay."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from delaysim.clock.law import TICKS, Law
+from delaysim.clock.ledger import NEVER, Ledger
+from delaysim.clock.lengths import KeyedLengths
+from delaysim.clock.loop import Clock
+
+Column = NDArray[np.float64] | NDArray[np.int64] | NDArray[np.str_]
+PERCENTILES = (5, 50, 95, 99)
+
+
+def run_alone(law: Law, lengths: KeyedLengths) -> Clock:
+    """Run the clock to its end with drawn lengths. Raises `Stalled`."""
+    clock = Clock(law)
+    steps = clock.steps()
+    reply = None
+    try:
+        while True:
+            launch = steps.send(reply).launch
+            reply = None if launch is None else lengths.longest(launch.groups)
+    except StopIteration:
+        return clock
+
+
+def group_rows(ledger: Ledger) -> dict[str, Column]:
+    """Columns over groups: times in sim units (NaN = did not happen), delays in updates (-1 = not trained).
+
+    delay = pre_queue + in_queue: the updates published while the group was generated, then while it waited.
+    """
+    c = ledger.columns()
+    trained = c["update"] != NEVER
+    units = {name: np.where(c[name] == NEVER, np.nan, c[name] / TICKS) for name in ("launch", "done", "consumed")}
+    waited = {
+        "delay": c["update"] - c["version"],
+        "pre_queue": c["ready_version"] - c["version"],
+        "in_queue": c["update"] - c["ready_version"],
+    }
+    return {
+        "group": np.arange(len(ledger)),
+        "attempt": np.zeros(len(ledger), np.int64),
+        "version": c["version"],
+        **units,
+        "ready_version": c["ready_version"],
+        "update": c["update"],
+        **{name: np.where(trained, value, NEVER) for name, value in waited.items()},
+        "fate": np.where(trained, "trained", "never"),
+    }
+
+
+def moments(rows: Mapping[str, Column], law: Law, sim_time: float) -> dict[str, float]:
+    """The delay distribution, over the whole run and in the steady state (update >= 2*(eta+1)).
+
+    delay4_* is the mean of delay^4, the moment in GMC-GRPO's Theorem 1. busy is the learner's share of sim time.
+    """
+    update, delay = rows["update"], rows["delay"].astype(np.float64)
+    trained = update != NEVER
+    steady = trained & (update >= 2 * (law.look_ahead + 1))
+    run = delay[trained]
+    result = {
+        "sim_time": sim_time,
+        "delay_mean": float(run.mean()),
+        "delay_mean_steady": _mean(delay[steady]),
+        "delay_sd": float(run.std()),
+        **{f"delay_p{p}": float(np.percentile(run, p)) for p in PERCENTILES},
+        "delay_max": float(run.max()),
+        "delay4_mean": _mean(run**4),
+        "delay4_mean_steady": _mean(delay[steady] ** 4),
+        "pre_queue_mean": _mean(rows["pre_queue"][trained]),
+        "in_queue_mean": _mean(rows["in_queue"][trained]),
+        "version0_share": _mean(rows["version"][trained] == 0),
+        "never_trained_share": _mean(~trained),
+        "busy": law.n_updates * law.c_update / sim_time,
+    }
+    return result
+
+
+def _mean(values: NDArray[np.float64] | Column) -> float:
+    return float(np.mean(values)) if len(values) else float("nan")
