@@ -1,0 +1,164 @@
+"""The Hydra side of the command line: compose, check, and hand each configuration to its mode. No torch."""
+
+import atexit
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+from rich.console import Console
+
+from delaysim.checks import check
+from delaysim.config import Config, register
+from delaysim.errors import UserError
+from delaysim.hydra_errors import translate
+from delaysim.identity import run_path
+from delaysim.places import conf_dir
+from delaysim.plan import Planned, plan_one, print_plan
+from delaysim.progress import Display
+from delaysim.runner import Ended
+
+
+@dataclass
+class Session:
+    """What one command line did, cell by cell."""
+
+    ended: list[Ended] = field(default_factory=list)
+    errors: list[tuple[str, UserError]] = field(default_factory=list)
+    planned: list[Planned] = field(default_factory=list)
+
+
+session = Session()
+console = Console(highlight=False, soft_wrap=True)
+
+
+@cache
+def scratch() -> str:
+    """A folder for Hydra's own files, gone at exit: a run directory is complete without them."""
+    folder = tempfile.mkdtemp(prefix="delaysim-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
+
+
+def first(*values: Any) -> Any:
+    """The first value that is not null: a short name over a published default."""
+    return next(value for value in values if value is not None)
+
+
+def prepare() -> None:
+    """Register schemas and resolvers; needed in every process that composes a configuration."""
+    OmegaConf.register_new_resolver("scratch", scratch, replace=True)
+    OmegaConf.register_new_resolver("first", first, replace=True)
+    register()
+
+
+prepare()
+
+
+@hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="config")
+def compose_and_run(composed: DictConfig) -> None:
+    """Hydra's task: one run, or one cell of a sweep."""
+    name = " ".join(HydraConfig.get().overrides.task)
+    try:
+        _one(to_config(composed), sweep=HydraConfig.get().mode == RunMode.MULTIRUN)
+    except UserError as error:  # in a sweep the other cells go on; Hydra would print a word of its own
+        session.errors.append((name, error))
+
+
+def to_config(composed: DictConfig) -> Config:
+    """The composed configuration as dataclasses, checked. Raises UserError."""
+    if composed.get("suite_name") is None:
+        raise UserError("no suite chosen: add one of +suite=fixed_delay, +suite=simulated_async, +suite=no_delay")
+    try:
+        cfg = OmegaConf.to_object(composed)
+    except OmegaConfBaseException as error:
+        raise UserError(translate(error)) from error
+    assert isinstance(cfg, Config)
+    check(cfg)
+    return cfg
+
+
+def _one(cfg: Config, sweep: bool) -> None:
+    if cfg.mode == "plan":
+        session.planned.append(plan_one(cfg))
+    elif cfg.mode == "trace":
+        _trace(cfg)
+    elif sweep:
+        _train_cell(cfg)
+    else:
+        session.ended.append(show_run(cfg, run_path(cfg), Display(cfg.display)))
+
+
+def show_run(cfg: Config, path: Path, display: Display) -> Ended:
+    """Train, then print the closing summary and what to try next."""
+    from delaysim.runner import train
+    from delaysim.summary import next_commands, read_summary
+
+    try:
+        ended = train(cfg, path, display)
+    finally:
+        display.close()
+    if ended.state == "skipped":
+        display.say("this run is finished; resume=never runs it again")
+    if ended.exit_code == 0:
+        heads = ["next           ", "               ", "               "]
+        commands = [head + command for head, command in zip(heads, next_commands(cfg), strict=True)]
+        for line in [*read_summary(path).lines(), *commands]:
+            display.say(line)
+    return ended
+
+
+def finish_run(cfg: Config, path: Path, display: Display) -> int:
+    """One run in its own directory; its exit code. Raises UserError where it did not end well."""
+    ended = show_run(cfg, path, display)
+    if ended.exit_code:
+        raise _as_error(ended)
+    return 0
+
+
+def _trace(cfg: Config) -> None:
+    from delaysim.tracemode import trace
+
+    trace(cfg, run_path(cfg), console)
+
+
+def _train_cell(cfg: Config) -> None:
+    from delaysim.cells import run_cell
+    from delaysim.summary import cell_line
+
+    path = run_path(cfg)
+    ended = run_cell(cfg, path)
+    session.ended.append(ended)
+    text = f"{path.name}: {ended.state}: {ended.message}" if ended.exit_code else cell_line(path)
+    console.print(f"[{HydraConfig.get().job.num}] {text}{' (finished before)' * (ended.state == 'skipped')}", markup=False)
+    if ended.exit_code == 130:
+        raise KeyboardInterrupt
+
+
+def run() -> int:
+    """Run Hydra on sys.argv; the exit code. Raises UserError where a single run did not end well."""
+    compose_and_run()
+    if session.planned:
+        print_plan(session.planned, console)
+    failed = [ended for ended in session.ended if ended.exit_code]
+    if len(session.ended) + len(session.errors) + len(session.planned) == 1:
+        for error in [*(error for _, error in session.errors), *map(_as_error, failed)]:
+            raise error
+    for ended in failed:
+        console.print(f"failed: {ended.path}: {ended.message}", markup=False)
+    for name, error in session.errors:
+        console.print(f"not run: {name}: {error}", markup=False)
+    return max([ended.exit_code for ended in failed], default=2 if session.errors else 0)
+
+
+def _as_error(ended: Ended) -> UserError:
+    error = UserError(ended.message or ended.state)
+    error.exit_code = ended.exit_code
+    return error

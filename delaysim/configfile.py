@@ -1,0 +1,66 @@
+"""A run's own config.yaml: written once, resolved, and enough to resume the run from anywhere. No torch."""
+
+from dataclasses import asdict, fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from omegaconf import OmegaConf
+
+from delaysim.config import (
+    ChainConf,
+    Config,
+    Gsm8kConf,
+    LognormalConf,
+    PretrainedModelConf,
+    RecordedConf,
+    TinyModelConf,
+)
+from delaysim.errors import UserError
+from delaysim.estimators import discover
+from delaysim.files import write_atomic
+
+KINDS: dict[str, dict[str, type]] = {
+    "model": {"tiny": TinyModelConf, "pretrained": PretrainedModelConf},
+    "task": {"chain": ChainConf, "gsm8k": Gsm8kConf},
+}
+
+
+def save_config(cfg: Config, path: Path) -> None:
+    """Write the resolved configuration, file paths made absolute."""
+    write_atomic(path, OmegaConf.to_yaml(OmegaConf.create(_absolute(asdict(cfg)))).encode())
+
+
+def load_config(path: Path) -> Config:
+    """Read a run's configuration back. Raises UserError when it is missing or of another layout."""
+    try:
+        values: dict[str, Any] = OmegaConf.to_container(OmegaConf.load(path))  # type: ignore[assignment]
+        return _build(values)
+    except FileNotFoundError:
+        raise UserError(f"{path.parent} is not a run directory: it has no config.yaml") from None
+    except (TypeError, KeyError, ValueError) as error:
+        raise UserError(f"{path} does not fit this version of delaysim: {error}") from None
+
+
+def _build(values: dict[str, Any]) -> Config:
+    nested = dict(values)
+    for group, kinds in KINDS.items():
+        nested[group] = kinds[values[group]["kind"]](**values[group])
+    nested["estimator"] = discover()[values["estimator"]["name"]].Params(**values["estimator"])
+    nested["lengths"] = (RecordedConf if "path" in values["lengths"] else LognormalConf)(**values["lengths"])
+    for field in fields(Config):
+        if is_dataclass(field.type) and isinstance(nested[field.name], dict):
+            nested[field.name] = field.type(**nested[field.name])  # type: ignore[operator]
+    return Config(**nested)
+
+
+def _absolute(values: dict[str, Any]) -> dict[str, Any]:
+    """Data files by absolute path, so that a run can be resumed from another directory."""
+    result = dict(values)
+    for group in ("task", "lengths", "model"):
+        result[group] = {key: _place(key, value) for key, value in values[group].items()}
+    return result
+
+
+def _place(key: str, value: Any) -> Any:
+    is_file = key.endswith("path") and isinstance(value, str) and Path(value).exists()
+    return str(Path(value).absolute()) if is_file else value

@@ -1,0 +1,110 @@
+"""What every estimator sees and returns, and the one place that turns coefficients into a loss weight.
+
+The update direction is sum over responses and tokens of kappa * advantage * aggregation * grad log pi. An estimator
+supplies kappa, the detached coefficient; everything else is shared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import exp
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+LOG_KAPPA_BOUND = 30.0
+"""log kappa saturates here; saturated tokens are counted."""
+AGGREGATIONS = ("seq_mean_token_mean", "seq_mean_token_sum", "token_mean")
+
+
+@dataclass(frozen=True)
+class GroupBatch:
+    """A mini-batch of B groups of G responses, padded to T tokens. Nothing in it carries gradients."""
+
+    logp: Tensor
+    """[B, G, T] log-probability of each token under the current weights [nats], 0 on padding."""
+    behaviour: Tensor
+    """[B, G, T] the same under the weights that sampled it, as sampled; equal to `logp` at delay 0."""
+    mask: Tensor
+    """[B, G, T] 1 on response tokens, 0 on padding; same float type as `logp`."""
+    rewards: Tensor
+    """[B, G]."""
+    advantages: Tensor
+    """[B, G]."""
+    delays: Tensor
+    """[B] updates between generation and consumption."""
+    versions: Tensor
+    """[B] updates behind the generating weights."""
+    proximal: Tensor | None = None
+    """[B, G, T] log-probabilities under the proximal policy, for estimators that need them."""
+
+    @cached_property
+    def log_ratio(self) -> Tensor:
+        """[B, G, T] current minus behaviour log-probability [nats], 0 on padding."""
+        return (self.logp - self.behaviour) * self.mask
+
+    @cached_property
+    def log_rho(self) -> Tensor:
+        """[B, G] log of the trajectory importance ratio: the summed log-ratio of each response [nats]."""
+        return self.log_ratio.sum(-1)
+
+    @cached_property
+    def lengths(self) -> Tensor:
+        """[B, G] response lengths [tokens]."""
+        return self.mask.sum(-1)
+
+
+def bounded_exp(log_kappa: Tensor) -> Tensor:
+    """exp, saturating at LOG_KAPPA_BOUND."""
+    return log_kappa.clamp(max=LOG_KAPPA_BOUND).exp()
+
+
+def on_tokens(batch: GroupBatch, kappa: Tensor) -> Tensor:
+    """A coefficient per response [B, G] as one per token [B, G, T]."""
+    return kappa.unsqueeze(-1) * batch.mask
+
+
+def saturated(kappa: Tensor) -> int:
+    """Tokens whose coefficient stands at the bound."""
+    return int((kappa >= exp(LOG_KAPPA_BOUND) * (1 - 1e-6)).sum())
+
+
+def aggregation_weights(mask: Tensor, kind: str) -> Tensor:
+    """[B, G, T] weight of each token in the batch's mean; `kind` is one of AGGREGATIONS.
+
+    seq_mean_token_mean: tokens averaged within a response, then responses (GRPO, 2402.03300).
+    seq_mean_token_sum: tokens summed, then responses averaged (the policy gradient of whole trajectories).
+    token_mean: all tokens of the batch averaged (DAPO, 2503.14476).
+    """
+    responses = mask.shape[0] * mask.shape[1]
+    if kind == "seq_mean_token_mean":
+        return mask / mask.sum(-1, keepdim=True).clamp(min=1) / responses
+    if kind == "seq_mean_token_sum":
+        return mask / responses
+    return mask / mask.sum().clamp(min=1)
+
+
+def loss_weights(batch: GroupBatch, kappa: Tensor, aggregation: str) -> Tensor:
+    """[B, G, T] the factor of each token's log-probability in the objective to be maximised."""
+    return kappa * batch.advantages.unsqueeze(-1) * aggregation_weights(batch.mask, aggregation)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """How much of each response's importance weight an estimator keeps."""
+
+    kappa: Tensor
+    """[B, G] mean coefficient over the response's tokens."""
+    weight: Tensor
+    """[B, G] kappa / rho."""
+    removed: Tensor
+    """[B, G] importance mass taken away: max(rho - kappa, 0)."""
+
+
+def kept(batch: GroupBatch, kappa: Tensor) -> Kept:
+    """Compare coefficients [B, G, T] with the trajectory ratio they stand for."""
+    mean = (kappa * batch.mask).sum(-1) / batch.lengths.clamp(min=1)
+    rho = bounded_exp(batch.log_rho)
+    return Kept(mean, mean / rho.clamp(min=1e-300), (rho - mean).clamp(min=0))

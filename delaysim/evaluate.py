@@ -1,0 +1,67 @@
+"""Evaluation on held-out problems: one row per problem and response."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from delaysim.policy.model import Policy
+from delaysim.policy.noise import GumbelNoise
+from delaysim.policy.sample import Decoding, sample
+from delaysim.rollout import Response
+from delaysim.tasks import Problem, Task
+
+NOISE_SEED = 0
+"""Evaluation noise depends on problem and response only, so that every run and every update shares it."""
+BATCH = 64
+"""Problems sampled together."""
+KEEP_TOKENS = 4
+"""Problems whose responses are kept as token ids."""
+
+
+def evaluate(
+    policy: Policy, task: Task, problems: Sequence[Problem], samples: int, decoding: Decoding, version: int
+) -> list[dict[str, Any]]:
+    """Rows of `evals`: response 0 is greedy, responses 1..samples are sampled at temperature 1."""
+    rows: list[dict[str, Any]] = []
+    for start in range(0, len(problems), BATCH):
+        rows += _evaluate_batch(policy, task, problems[start : start + BATCH], start, samples, decoding, version)
+    return rows
+
+
+def _evaluate_batch(
+    policy: Policy,
+    task: Task,
+    problems: Sequence[Problem],
+    first: int,
+    samples: int,
+    decoding: Decoding,
+    version: int,
+) -> list[dict[str, Any]]:
+    prompts = [policy.codec.encode_prompt(problem.prompt) for problem in problems]
+    greedy = sample(policy.model, prompts, 1, decoding, None)
+    sampled: list[Response] = []
+    if samples:
+        keys = [(first + i, r) for i in range(len(problems)) for r in range(1, samples + 1)]
+        noise = GumbelNoise(NOISE_SEED, "evaluation", keys, policy.codec.vocabulary)
+        sampled = sample(policy.model, prompts, samples, decoding, noise)
+    rows = []
+    for i, problem in enumerate(problems):
+        for r, response in enumerate([greedy[i], *sampled[i * samples : (i + 1) * samples]]):
+            rows.append(_row(policy, task, problem, response, first + i, r, version))
+    return rows
+
+
+def _row(
+    policy: Policy, task: Task, problem: Problem, response: Response, index: int, number: int, version: int
+) -> dict[str, Any]:
+    grade = task.grade(problem, policy.codec.decode(response.tokens), response.finished)
+    row = {
+        "update": version,
+        "problem": problem.id,
+        "response": number,
+        "greedy": number == 0,
+        "correct": grade.correct,
+        "length": len(response.tokens),
+        "truncated": not response.finished,
+    }
+    return row | ({"tokens": response.tokens.tolist()} if index < KEEP_TOKENS else {})
+

@@ -1,0 +1,100 @@
+"""Groups that are generated and not yet consumed, one file per chunk of a launch."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import load_file, save
+
+from delaysim.files import write_atomic
+from delaysim.rollout import Group, Response
+
+Arrays = dict[str, NDArray[np.generic]]
+
+
+class Pending:
+    """The pool between generation and training. Chunks reach the disk when `save` is called, and leave it there."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._groups: dict[int, Group] = {}
+        self._chunks: dict[int, list[int]] = {}
+        self._saved: set[int] = set()
+
+    def add(self, groups: Sequence[Group]) -> None:
+        """Put a newly generated chunk in."""
+        self._chunks[groups[0].group] = [group.group for group in groups]
+        self._groups.update({group.group: group for group in groups})
+
+    def take(self, groups: Sequence[int]) -> list[Group]:
+        """Take consumed groups out, in the order asked for."""
+        return [self._groups.pop(group) for group in groups]
+
+    def save(self) -> None:
+        """Write what is pending and not yet on disk; name the files by their first group."""
+        self._folder.mkdir(exist_ok=True)
+        for first, members in self._chunks.items():
+            waiting = [self._groups[group] for group in members if group in self._groups]
+            if waiting and first not in self._saved:
+                write_atomic(self._path(first), save(_pack(waiting)))
+                self._saved.add(first)
+
+    def forget_consumed(self) -> None:
+        """Delete the files of chunks that are consumed whole; call once the checkpoint no longer needs them."""
+        gone = [first for first, members in self._chunks.items() if not any(g in self._groups for g in members)]
+        for first in gone:
+            del self._chunks[first]
+            if first in self._saved:
+                self._saved.discard(first)
+                self._path(first).unlink(missing_ok=True)
+
+    def load(self, wanted: set[int]) -> None:
+        """Read back the groups in `wanted`; delete files that hold none of them."""
+        for path in sorted(self._folder.glob("*.safetensors")):
+            groups = [group for group in _unpack(load_file(path)) if group.group in wanted]
+            if groups:
+                first = int(path.stem)
+                self._chunks[first] = [group.group for group in groups]
+                self._groups.update({group.group: group for group in groups})
+                self._saved.add(first)
+            else:
+                path.unlink()
+
+    def missing(self, wanted: set[int]) -> set[int]:
+        """Groups of `wanted` that are not here."""
+        return wanted - self._groups.keys()
+
+    def _path(self, first: int) -> Path:
+        return self._folder / f"{first:08d}.safetensors"
+
+
+def _pack(groups: Sequence[Group]) -> Arrays:
+    responses = [response for group in groups for response in group.responses]
+    return {
+        "group": np.array([[g.group, g.version, g.attempt, len(g.prompt)] for g in groups], np.int64),
+        "prompt": np.concatenate([g.prompt for g in groups]),
+        "rewards": np.array([g.rewards for g in groups], np.float64),
+        "length": np.array([len(r.tokens) for r in responses], np.int64),
+        "finished": np.array([r.finished for r in responses], np.bool_),
+        "tokens": np.concatenate([r.tokens for r in responses]),
+        "logp": np.concatenate([r.logp for r in responses]),
+    }
+
+
+def _unpack(arrays: Arrays) -> list[Group]:
+    ends = np.cumsum(arrays["length"])[:-1]
+    responses = [
+        Response(tokens, logp, bool(finished))
+        for tokens, logp, finished in zip(
+            np.split(arrays["tokens"], ends), np.split(arrays["logp"], ends), arrays["finished"], strict=True
+        )
+    ]
+    size = arrays["rewards"].shape[1]
+    prompts = np.split(arrays["prompt"], np.cumsum(arrays["group"][:, 3])[:-1])
+    return [
+        Group(int(group), int(version), prompt, tuple(responses[b * size : (b + 1) * size]), tuple(rewards), int(attempt))
+        for b, ((group, version, attempt, _), prompt, rewards) in enumerate(
+            zip(arrays["group"], prompts, arrays["rewards"].tolist(), strict=True)
+        )
+    ]

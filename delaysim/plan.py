@@ -1,0 +1,174 @@
+"""mode=plan: what would run, what it costs, and where the estimate comes from. Starts and writes nothing. No torch."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from delaysim.clock.law import fixed_delay_sim_time
+from delaysim.config import AUTO, Config, TinyModelConf
+from delaysim.files import read_json
+from delaysim.identity import identity, needs_pilot, run_path
+from delaysim.progress import clock_time, requested_delay
+from delaysim.provenance import cpu
+from delaysim.records import read_rows
+
+RESPONSES = 64
+"""The model files give seconds for an update of this many responses."""
+BYTES_PER_UPDATE, BYTES_PER_GROUP, BYTES_PER_EVAL = 700, 420, 110
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What finished runs of the same model on the same machine took."""
+
+    seconds_per_response: float
+    tokens_per_response: float
+    runs: int
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One run as planned."""
+
+    path: Path
+    state: str
+    delay: str
+    responses: int
+    tokens: float
+    seconds: float
+    disk: float
+    """[bytes]."""
+    sim_time: float | None
+    source: str
+
+
+def plan_one(cfg: Config) -> Planned:
+    """Estimate one run."""
+    path = run_path(cfg)
+    responses, evaluated = cfg.updates * cfg.B * cfg.G, _evaluated(cfg)
+    pilot = cfg.clock.pilot * cfg.G if needs_pilot(cfg) else 0
+    known = _measured(cfg)
+    total = responses + _in_system(cfg) * cfg.G + pilot
+    if known is None:
+        seconds, tokens = cfg.model.seconds_per_update / RESPONSES * (total + evaluated / 3), _tokens_bound(cfg, total)
+    else:
+        seconds, tokens = known.seconds_per_response * total, known.tokens_per_response * total
+    return Planned(
+        path=path,
+        state=_state(path),
+        delay=requested_delay(cfg),
+        responses=total,
+        tokens=tokens,
+        seconds=seconds,
+        disk=_disk(cfg, evaluated),
+        sim_time=_sim_time(cfg),
+        source=f"{known.runs} finished runs here" if known else "the model's yaml",
+    )
+
+
+def print_plan(planned: list[Planned], console: Console) -> None:
+    """The grid, one row a run, and its totals."""
+    table = Table(box=None)
+    for name in ("run", "state", "delay", "responses", "tokens", "time", "disk", "sim time"):
+        table.add_column(name, justify="left" if name in ("run", "state", "delay") else "right", overflow="fold")
+    for p in planned:
+        sim = "-" if p.sim_time is None else f"{p.sim_time:,.0f}"
+        numbers = (f"{p.responses:,}", f"{p.tokens:,.0f}", clock_time(p.seconds), _size(p.disk), sim)
+        table.add_row(p.path.name, p.state, p.delay, *numbers)
+    console.print(table)
+    todo = [p for p in planned if p.state not in ("done", "collapsed")]
+    console.print(
+        f"{len(planned)} runs, {len(todo)} to do: about {clock_time(sum(p.seconds for p in todo))} one after another, "
+        f"{_size(sum(p.disk for p in todo))} on disk; times from {', '.join(sorted({p.source for p in planned}))}",
+        markup=False,
+    )
+
+
+def _evaluated(cfg: Config) -> int:
+    every = cfg.evaluation.every
+    looks = 2 if every is None else 1 + -(-cfg.updates // every)
+    return looks * cfg.evaluation.problems * (1 + cfg.evaluation.samples)
+
+
+def _in_system(cfg: Config) -> int:
+    """Groups generated and never trained on."""
+    if cfg.clock.lam == 0:
+        return 0
+    eta = cfg.clock.eta if cfg.clock.eta != AUTO else cfg.clock.C_gen * (1 + 0.9 * cfg.clock.lam) / cfg.clock.C_update
+    return int(float(eta) * cfg.B)
+
+
+def _tokens_bound(cfg: Config, responses: int) -> float:
+    return float(responses * cfg.sampler.max_new_tokens)
+
+
+def _disk(cfg: Config, evaluated: int) -> float:
+    rows = cfg.updates * (BYTES_PER_UPDATE + cfg.B * BYTES_PER_GROUP) + evaluated * BYTES_PER_EVAL
+    return rows + 3 * _weights(cfg)
+
+
+def _weights(cfg: Config) -> float:
+    """Bytes of one copy of the weights, roughly; a checkpoint has them and two moments."""
+    if isinstance(cfg.model, TinyModelConf):
+        m = cfg.model
+        attention = 2 * m.hidden_size * m.head_dim * (m.heads + m.kv_heads)
+        return 4.0 * (m.layers * (attention + 3 * m.hidden_size * m.intermediate_size) + 2 * 17 * m.hidden_size)
+    from delaysim.data import resolve_model_path
+
+    path = resolve_model_path(cfg.model.path)
+    if path is None:
+        return float("nan")
+    files = [path] if path.is_file() else list(path.glob("*.safetensors"))
+    packed = 6.0 if path.suffix == ".gguf" else 1.0  # a 4-bit file unpacks to about six times its size
+    return packed * sum(file.stat().st_size for file in files)
+
+
+def _sim_time(cfg: Config) -> float | None:
+    if cfg.clock.lam > 0 or cfg.clock.workers is not None or cfg.clock.eta == AUTO:
+        return None
+    return fixed_delay_sim_time(cfg.updates, int(cfg.clock.eta), cfg.clock.C_gen, cfg.clock.C_update)
+
+
+def _state(path: Path) -> str:
+    status = path / "status.json"
+    return str(read_json(status).get("state", "new")) if status.exists() else "new"
+
+
+def _measured(cfg: Config) -> Measured | None:
+    """Median cost of the finished runs below runs_dir with this model, task and processor."""
+    wanted = {key: identity(cfg)[key] for key in ("model", "task", "sampler")}
+    found = [_cost(path.parent) for path in Path(cfg.runs_dir).glob("*/*/manifest.json") if _matches(path, wanted)]
+    costs = [cost for cost in found if cost is not None]
+    if not costs:
+        return None
+    return Measured(median(c[0] for c in costs), median(c[1] for c in costs), len(costs))
+
+
+def _matches(path: Path, wanted: dict[str, Any]) -> bool:
+    manifest = read_json(path)
+    made = manifest.get("identity", {})
+    same = all(made.get(key) == value for key, value in wanted.items())
+    return same and _state(path.parent) == "done" and manifest["legs"][-1]["machine"]["cpu"] == cpu()
+
+
+def _cost(run: Path) -> tuple[float, float] | None:
+    updates = list(read_rows(run / "updates.jsonl"))
+    launches = sum(len(row["lengths"]) for row in read_rows(run / "launches.jsonl"))
+    tokens = sum(sum(row["lengths"]) for row in read_rows(run / "launches.jsonl"))
+    if not updates or not launches:
+        return None
+    return sum(row["wall_s"] for row in updates) / launches, tokens / launches
+
+
+def _size(count: float) -> str:
+    if count != count:
+        return "?"
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"

@@ -1,0 +1,108 @@
+"""The tiny default: a small Qwen3 from its config, taught the chain task by supervised fine-tuning (docs/tiny.md)."""
+
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import PreTrainedModel, Qwen3Config, Qwen3ForCausalLM
+
+from delaysim.config import TinyModelConf
+from delaysim.files import digest
+from delaysim.policy.base import cached
+from delaysim.policy.codec import CharacterCodec
+from delaysim.policy.score import Row, score
+from delaysim.rng import stream
+from delaysim.tasks.chain import MIXTURE, SLIP, Chain, draw_demonstration, draw_digits, worked
+
+RECIPE = 1
+"""Raise when the recipe below changes: cached bases of another recipe are then not used."""
+CURRICULUM_SHARE, CURRICULUM_TERMS = 0.25, 4
+"""The first steps show short, fully worked, correct answers only; without them the mixture is not learned."""
+WARMUP, FINAL_LR = 50, 0.02
+
+Progress = Callable[[str, int, int], None]
+"""Called with what is being done, steps done, steps in all."""
+
+
+def build_config(conf: TinyModelConf) -> Qwen3Config:
+    """The architecture: untied head and head dimension 32, so that the same model runs in vLLM."""
+    return Qwen3Config(
+        vocab_size=CharacterCodec().vocabulary,
+        hidden_size=conf.hidden_size,
+        intermediate_size=conf.intermediate_size,
+        num_hidden_layers=conf.layers,
+        num_attention_heads=conf.heads,
+        num_key_value_heads=conf.kv_heads,
+        head_dim=conf.head_dim,
+        max_position_embeddings=128,
+        tie_word_embeddings=False,
+        initializer_range=conf.initializer_range,
+        rope_parameters={"rope_type": "default", "rope_theta": 10_000.0},
+        bos_token_id=CharacterCodec.BOS,
+        eos_token_id=CharacterCodec.EOS,
+        pad_token_id=0,
+    )
+
+
+def load_tiny(conf: TinyModelConf, task: Chain, progress: Progress) -> PreTrainedModel:
+    """The base model, built on first use: about half a minute on one core."""
+    place = cached("base", base_key(conf, task), lambda folder: _build(conf, task, folder, progress))
+    model = Qwen3ForCausalLM(build_config(conf))
+    model.load_state_dict(load_file(place / "model.safetensors"))
+    return model
+
+
+def base_key(conf: TinyModelConf, task: Chain) -> str:
+    """Content hash of everything the base weights depend on."""
+    settings = {**asdict(conf), "seconds_per_update": 0, "task": asdict(task), "mixture": MIXTURE, "slip": SLIP}
+    return digest({**settings, "recipe": RECIPE, "torch": torch.__version__})
+
+
+def _build(conf: TinyModelConf, task: Chain, folder: Path, progress: Progress) -> None:
+    with torch.random.fork_rng():
+        torch.manual_seed(conf.seed)
+        model = Qwen3ForCausalLM(build_config(conf))
+    fine_tune(model, conf, task, progress)
+    save_file(model.state_dict(), folder / "model.safetensors")
+
+
+def fine_tune(model: PreTrainedModel, conf: TinyModelConf, task: Chain, progress: Progress) -> None:
+    """Imitate `sft_steps` batches of demonstrations, in place."""
+    optimiser = torch.optim.AdamW(model.parameters(), lr=conf.sft_lr, betas=(0.9, 0.999), weight_decay=0.01)
+    for step in range(conf.sft_steps):
+        for group in optimiser.param_groups:
+            group["lr"] = conf.sft_lr * _schedule(step, conf.sft_steps)
+        scores = score(model, demonstrations(conf, task, step), temperature=1.0, bucket=conf.sft_batch)
+        (-scores.logp.mean()).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+        optimiser.zero_grad()
+        progress("teaching the base model", step + 1, conf.sft_steps)
+
+
+def demonstrations(conf: TinyModelConf, task: Chain, step: int) -> list[Row]:
+    """The batch of one fine-tuning step."""
+    codec, rng = CharacterCodec(), stream(conf.seed, "demonstration", step)
+    early = step < CURRICULUM_SHARE * conf.sft_steps
+    rows = []
+    for _ in range(conf.sft_batch):
+        if early:
+            digits = draw_digits(rng, 2, CURRICULUM_TERMS)
+            text = worked(rng, digits, write=1.0, slip=0.0)
+        else:
+            digits = draw_digits(rng, task.min_terms, task.max_terms)
+            text = draw_demonstration(rng, digits)
+        prompt = codec.encode_prompt("+".join(map(str, digits)) + "=")
+        rows.append(Row(prompt, np.array([*codec.encode(text), codec.EOS], np.int32)))
+    return rows
+
+
+def _schedule(step: int, steps: int) -> float:
+    """Linear warm-up, then a cosine down to FINAL_LR of the peak."""
+    if step < WARMUP:
+        return (step + 1) / WARMUP
+    done = (step - WARMUP) / max(1, steps - WARMUP)
+    return FINAL_LR + (1 - FINAL_LR) * 0.5 * (1 + float(np.cos(np.pi * done)))

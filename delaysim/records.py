@@ -1,0 +1,121 @@
+"""A run directory: append-only rows, atomic pointers, one writer. docs/records.md is its contract. Imports no torch."""
+
+import json
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from delaysim.errors import RunFailed, UserError
+from delaysim.files import finite, locked, read_json, write_json
+
+SCHEMA = 1
+"""Version of the run directory's layout; readers refuse others."""
+ROWS = ("launches", "updates", "groups", "evals")
+"""The append-only files, one JSON object a line."""
+
+
+class RunDir:
+    """One run's directory, held by one process at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._open: dict[str, BinaryIO] = {}
+        self._lock: AbstractContextManager[bool] | None = None
+
+    # whole files
+
+    @property
+    def exists(self) -> bool:
+        return (self.path / "manifest.json").exists()
+
+    def status(self) -> dict[str, Any]:
+        """status.json, empty where there is none yet."""
+        return _read_or_empty(self.path / "status.json")
+
+    def manifest(self) -> dict[str, Any]:
+        """manifest.json; raises UserError when it is of another schema."""
+        manifest = _read_or_empty(self.path / "manifest.json")
+        if manifest and manifest.get("schema") != SCHEMA:
+            raise UserError(
+                f"{self.path} has run-directory schema {manifest.get('schema')}, this delaysim writes {SCHEMA}: "
+                "use another runs_dir=, or the version that wrote it"
+            )
+        return manifest
+
+    def write(self, name: str, value: Any) -> None:
+        """Replace a JSON file of the directory."""
+        write_json(self.path / name, value)
+
+    # one writer
+
+    def acquire(self) -> None:
+        """Take the directory's lock for the life of this process. Raises UserError when another run holds it."""
+        self._lock = locked(self.path / "lock", wait=False)
+        if not self._lock.__enter__():
+            raise UserError(f"another process is running {self.path}; wait for it, or watch it: delaysim status runs/")
+
+    def release(self) -> None:
+        """Close every file and give the lock back."""
+        for file in self._open.values():
+            file.close()
+        self._open.clear()
+        if self._lock is not None:
+            self._lock.__exit__(None, None, None)
+            self._lock = None
+
+    def clear(self) -> None:
+        """Remove everything but the lock: the run starts over."""
+        for path in self.path.iterdir():
+            if path.name != "lock":
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+    # rows
+
+    def append(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Append rows to a file, in one write."""
+        lines = "".join(json.dumps(finite(row), separators=(",", ":")) + "\n" for row in rows)
+        file = self._file(name)
+        file.write(lines.encode())
+        file.flush()
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """All whole rows of a file; a torn last line is left out."""
+        return list(read_rows(self.path / f"{name}.jsonl"))
+
+    def sizes(self, sync: bool = True) -> dict[str, int]:
+        """Bytes in each append-only file, flushed to disk first."""
+        for name in ROWS:
+            if sync:
+                os.fsync(self._file(name).fileno())
+        return {name: os.fstat(self._file(name).fileno()).st_size for name in ROWS}
+
+    def truncate(self, sizes: Mapping[str, int]) -> None:
+        """Cut every append-only file back to a checkpoint's sizes."""
+        for name in ROWS:
+            if os.fstat(self._file(name).fileno()).st_size < sizes.get(name, 0):
+                raise RunFailed(f"{self.path / name}.jsonl is shorter than its checkpoint says: resume=never starts over")
+            self._file(name).truncate(sizes.get(name, 0))
+
+    def _file(self, name: str) -> BinaryIO:
+        if name not in self._open:
+            self._open[name] = (self.path / f"{name}.jsonl").open("ab")
+        return self._open[name]
+
+
+def read_rows(path: Path) -> Iterable[dict[str, Any]]:
+    """The rows of a JSON-lines file; a last line without its newline is a torn one."""
+    if path.exists():
+        with path.open("rb") as file:
+            yield from (json.loads(line) for line in file if line.endswith(b"\n"))
+
+
+def _read_or_empty(path: Path) -> dict[str, Any]:
+    try:
+        return dict(read_json(path))
+    except FileNotFoundError:
+        return {}
+    except ValueError as error:
+        raise UserError(f"{path} is damaged ({error}): resume=never starts the run over") from None

@@ -1,0 +1,38 @@
+"""Generated responses as they travel from sampler to learner: token ids all the way."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ids = NDArray[np.int32]
+Logps = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Response:
+    """One sampled completion."""
+
+    tokens: Ids
+    """[T_i], the stop token included."""
+    logp: Logps
+    """[T_i] behaviour log-probability of each token, under the distribution it was sampled from [nats]."""
+    finished: bool
+    """Ended with a stop token; False = truncated at the length limit."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """The G responses to one prompt, of one launch and one version."""
+
+    group: int
+    version: int
+    prompt: Ids
+    responses: tuple[Response, ...]
+    rewards: tuple[float, ...]
+    attempt: int = 0
+
+    @property
+    def lengths(self) -> list[int]:
+        """Response lengths [tokens]."""
+        return [len(response.tokens) for response in self.responses]

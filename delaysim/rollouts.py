@@ -1,0 +1,106 @@
+"""Generation at launch: prompts, responses, grades; and the answer to the clock's launches."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+from delaysim.clock import Launch
+from delaysim.errors import RunFailed
+from delaysim.pending import Pending
+from delaysim.policy.model import Policy
+from delaysim.policy.noise import GumbelNoise
+from delaysim.policy.sample import Decoding, sample
+from delaysim.records import RunDir
+from delaysim.rollout import Group, Response
+from delaysim.stopwatch import Stopwatch
+from delaysim.tasks import Problem, Task
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Whose prompts and whose sampling noise: the run's, or the pilot's."""
+
+    seed: int
+    noise: str
+    first_group: int = 0
+    """Added to group ids when problems are drawn."""
+
+
+class Rollouts:
+    """Generates what the clock launches and keeps it until it is consumed."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        task: Task,
+        decoding: Decoding,
+        stream: Stream,
+        group_size: int,
+        chunk: int,
+        watch: Stopwatch,
+    ) -> None:
+        self._policy, self._task, self._decoding, self._stream = policy, task, decoding, stream
+        self._group_size, self._chunk, self._watch = group_size, chunk, watch
+
+    def chunks(self, groups: range) -> list[range]:
+        """A launch in pieces that are generated together: `chunk` whole groups, the last piece shorter."""
+        return [range(start, min(start + self._chunk, groups.stop)) for start in groups[:: self._chunk]]
+
+    def generate(self, groups: range, version: int) -> list[Group]:
+        """One chunk of groups with the current weights. Raises RunFailed on a reward that is not finite."""
+        problems = [self._task.training(self._stream.seed, self._stream.first_group + group) for group in groups]
+        prompts = [self._policy.codec.encode_prompt(problem.prompt) for problem in problems]
+        keys = [(group, 0, i) for group in groups for i in range(self._group_size)]
+        with self._watch.time("generate"):
+            noise = GumbelNoise(self._stream.seed, self._stream.noise, keys, self._policy.codec.vocabulary)
+            responses = sample(self._policy.model, prompts, self._group_size, self._decoding, noise)
+        with self._watch.time("reward"):
+            size = self._group_size
+            return [
+                self._graded(group, version, problems[b], prompts[b], responses[b * size : (b + 1) * size])
+                for b, group in enumerate(groups)
+            ]
+
+    def _graded(self, group: int, version: int, problem: Problem, prompt: Any, responses: Sequence[Response]) -> Group:
+        rewards = tuple(
+            self._task.grade(problem, self._policy.codec.decode(r.tokens), r.finished).reward for r in responses
+        )
+        if not all(map(isfinite, rewards)):
+            raise RunFailed(f"group {group} ({problem.id}, generated at update {version}): the task gave {rewards}")
+        return Group(group, version, prompt, tuple(responses), rewards)
+
+
+class Launcher:
+    """Answers launches: from the record up to where a resumed run stood, by generating after that."""
+
+    def __init__(self, run: RunDir, rollouts: Rollouts, pending: Pending, between_chunks: Callable[[], None]) -> None:
+        self._run, self._rollouts, self._pending, self._between_chunks = run, rollouts, pending, between_chunks
+        self.lengths = {row["group"]: row["lengths"] for row in run.rows("launches")}
+        """Response lengths [tokens] of every group generated so far, by group id."""
+
+    def launch(self, launch: Launch) -> list[int]:
+        """Longest response of each group launched [tokens]."""
+        for chunk in self._rollouts.chunks(launch.groups):
+            if chunk.start not in self.lengths:
+                self._generate(chunk, launch.version)
+                self._between_chunks()
+        return [max(self.lengths[group]) for group in launch.groups]
+
+    def _generate(self, chunk: range, version: int) -> None:
+        groups = self._rollouts.generate(chunk, version)
+        self._pending.add(groups)
+        self._run.append("launches", map(launch_row, groups))
+        self.lengths.update({group.group: group.lengths for group in groups})
+
+
+def launch_row(group: Group) -> dict[str, Any]:
+    """One row of `launches`."""
+    return {
+        "group": group.group,
+        "attempt": group.attempt,
+        "version": group.version,
+        "lengths": group.lengths,
+        "truncated": sum(not response.finished for response in group.responses),
+        "rewards": list(group.rewards),
+    }

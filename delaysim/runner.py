@@ -1,0 +1,199 @@
+"""Starting, resuming and ending one training run in its directory, with every way it can end written down."""
+
+import errno
+import logging
+import signal
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from delaysim.clock import Law
+from delaysim.config import Config
+from delaysim.configfile import save_config
+from delaysim.errors import Interrupted, RunFailed, UserError
+from delaysim.progress import Display
+from delaysim.provenance import code, leg
+from delaysim.records import SCHEMA, RunDir
+from delaysim.status import StatusFile
+
+if TYPE_CHECKING:
+    from delaysim.experiment import Experiment
+
+log = logging.getLogger("delaysim")
+FINISHED = ("done", "collapsed")
+"""States after which a run is not run again."""
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run ended."""
+
+    path: Path
+    state: str
+    """done | collapsed | failed | interrupted | skipped (it was finished before)."""
+    message: str | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """0 done, 1 failed, 130 interrupted."""
+        return {"failed": 1, "interrupted": 130}.get(self.state, 0)
+
+
+def train(cfg: Config, path: Path, display: Display) -> Ended:
+    """Run, resume or skip the run that belongs in `path`. Raises UserError where it cannot start."""
+    run = RunDir(path)
+    fresh = not path.exists()
+    run.acquire()
+    try:
+        if _already_finished(cfg, run, display):
+            return Ended(path, "skipped")
+        with _log_file(path):
+            return _train(cfg, run, display)
+    except UserError:
+        if fresh and not run.exists:
+            run.release()
+            run.clear()
+            with suppress(OSError):
+                (path / "lock").unlink()
+                path.rmdir()
+        raise
+    finally:
+        run.release()
+
+
+def _already_finished(cfg: Config, run: RunDir, display: Display) -> bool:
+    if cfg.resume == "never":
+        if run.exists:
+            display.say(f"starting over: the run in {run.path} is replaced")
+        run.clear()
+        return False
+    run.manifest()
+    state = run.status().get("state") if run.exists else None
+    if cfg.resume == "must" and state is None:
+        raise UserError(f"resume=must, but there is no run in {run.path}: resume=auto starts one")
+    return state in FINISHED
+
+
+def _train(cfg: Config, run: RunDir, display: Display) -> Ended:
+    status = StatusFile(run, cfg.updates)
+    try:
+        experiment = _build(cfg, run, display, status)
+        status.set(state="running", error=None)
+        with _stoppable(experiment):
+            state, message = _outcome(experiment)
+    except UserError as error:
+        if not run.exists:
+            raise
+        state, message = "failed", str(error)
+    status.close(state, message)
+    return Ended(run.path, state, message)
+
+
+def _outcome(experiment: "Experiment") -> tuple[str, str | None]:
+    """The state a run ends in; only errors of ours have a one-line message, others leave a traceback in the log."""
+    from delaysim.learner import Collapsed
+
+    try:
+        experiment.go()
+    except Collapsed as collapse:
+        return "collapsed", str(collapse)
+    except KeyboardInterrupt:
+        return "interrupted", "stopped at once; it goes on from its last checkpoint"
+    except Interrupted as stop:
+        return "interrupted", str(stop)
+    except RunFailed as failure:
+        return "failed", str(failure)
+    except OSError as error:
+        return "failed", _disk(error, experiment.run.path)
+    except Exception as error:  # the boundary: whatever it was, the state is on disk and the log has the traceback
+        log.error("%s", traceback.format_exc())
+        return "failed", f"{type(error).__name__}: {error} (traceback in {experiment.run.path / 'run.log'})"
+    return "done", None
+
+
+def _disk(error: OSError, path: Path) -> str:
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    what = "the disk is full" if full else error.strerror or str(error)
+    return f"{path}: {what}; nothing already written is lost: free some space, then delaysim resume {path}"
+
+
+def _build(cfg: Config, run: RunDir, display: Display, status: StatusFile) -> "Experiment":
+    import torch
+
+    from delaysim.estimators import discover
+    from delaysim.experiment import Experiment
+    from delaysim.learner import Learner
+    from delaysim.policy.model import load_policy
+    from delaysim.taskload import load_task
+
+    torch.set_num_threads(cfg.threads)
+    watcher = display.watcher(cfg, status)
+    task = load_task(cfg)
+    policy = load_policy(cfg.model, task, watcher.working)
+    manifest = run.manifest()
+    law = Law(**manifest["law"]) if manifest else _settle(cfg, policy, task, watcher)
+    estimator = discover()[cfg.estimator.name]
+    learner = Learner(policy.model, estimator, cfg.estimator, cfg.learner, cfg.sampler.temperature)
+    _write_manifest(cfg, run, law, manifest, sum(p.numel() for p in policy.model.parameters()))
+    display.begin(cfg, law, run.path, resumed=bool(manifest))
+    return Experiment(cfg, law, run, policy, task, learner, watcher)
+
+
+def _settle(cfg: Config, policy: Any, task: Any, watcher: Any) -> Law:
+    from delaysim.laws import law_of
+    from delaysim.pilot import pilot_lengths
+
+    return law_of(cfg, lambda: pilot_lengths(cfg, policy, task, watcher))
+
+
+def _write_manifest(cfg: Config, run: RunDir, law: Law, manifest: dict[str, Any], parameters: int) -> None:
+    from delaysim.checkpoint import Checkpoints
+    from delaysim.identity import identity
+
+    pointer = Checkpoints(run.path).read()
+    if not manifest:
+        save_config(replace(cfg, mode="train"), run.path / "config.yaml")
+        manifest = {
+            "schema": SCHEMA,
+            "run_id": run.path.name,
+            "identity": identity(cfg),
+            "law": asdict(law),
+            "parameters": parameters,
+            "legs": [],
+        }
+    manifest["code"] = code()
+    manifest["legs"].append(leg(pointer.update if pointer else 0, cfg.threads))
+    run.write("manifest.json", manifest)
+
+
+@contextmanager
+def _stoppable(experiment: "Experiment") -> Iterator[None]:
+    """Ctrl-C and SIGTERM ask the run to stop at its next safe point; a second Ctrl-C stops it where it is."""
+
+    def ask(_signal: int, _frame: Any) -> None:
+        if experiment.stopping:
+            raise KeyboardInterrupt
+        experiment.stopping = True
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def _log_file(path: Path) -> Iterator[None]:
+    handler = logging.FileHandler(path / "run.log")
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    log.setLevel(logging.INFO)
+    log.addHandler(handler)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+        handler.close()

@@ -1,0 +1,79 @@
+"""mode=trace: the clock alone, with drawn lengths. Seconds, no torch."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.console import Console
+
+from delaysim.clock import TICKS, Law
+from delaysim.clock.lengths import Empirical, KeyedLengths, LengthLaw, Lognormal
+from delaysim.clock.trace import group_rows, moments, run_alone
+from delaysim.config import Config, LognormalConf
+from delaysim.configfile import save_config
+
+from delaysim.files import write_json
+from delaysim.identity import identity
+from delaysim.laws import law_of
+from delaysim.progress import requested_delay
+from delaysim.records import SCHEMA
+from delaysim.tracefile import write_trace
+
+
+def trace(cfg: Config, path: Path, console: Console) -> None:
+    """Write a trace directory and print the delay's moments; a trace that is there already is kept."""
+    if cfg.resume == "never" or not (path / "moments.json").exists():
+        _write(cfg, path)
+    _report(cfg, path, console)
+
+
+def length_law(cfg: Config) -> LengthLaw:
+    """The law the configuration draws lengths from."""
+    if isinstance(cfg.lengths, LognormalConf):
+        return Lognormal(**asdict(cfg.lengths))
+    from delaysim.data import read_lengths
+
+    return Empirical(read_lengths(cfg.lengths.path, cfg.lengths.column))
+
+
+def settled_law(cfg: Config, lengths: LengthLaw) -> Law:
+    """The clock's law, its pilot drawn from the same length law."""
+    return law_of(cfg, lambda: KeyedLengths(lengths, cfg.G, cfg.model.seed, "pilot_lengths").table(cfg.clock.pilot))
+
+
+def _write(cfg: Config, path: Path) -> None:
+    drawn = length_law(cfg)
+    law = settled_law(cfg, drawn)
+    lengths = KeyedLengths(drawn, cfg.G, cfg.seed)
+    clock = run_alone(law, lengths)
+    rows = group_rows(clock.ledger)
+    generated = min(len(clock.ledger), law.consumable or len(clock.ledger))
+    path.mkdir(parents=True, exist_ok=True)
+    table = lengths.table(generated)
+    write_trace(path / "trace.parquet", rows, table, generated)
+    save_config(cfg, path / "config.yaml")
+    trained = rows["update"][:generated] >= 0
+    write_json(path / "manifest.json", {"schema": SCHEMA, "identity": identity(cfg), "law": asdict(law)})
+    found = moments(rows, law, clock.now / TICKS)
+    found["length_ratio"] = float(table[trained].mean() / table.mean())
+    write_json(path / "moments.json", found)
+
+
+def _report(cfg: Config, path: Path, console: Console) -> None:
+    from delaysim.files import read_json
+
+    law, m = read_json(path / "manifest.json")["law"], read_json(path / "moments.json")
+    steady = m["delay_mean_steady"]
+    lines = [
+        f"delay          mean {m['delay_mean']:.2f} (whole run), {'-' if steady is None else f'{steady:.2f}'} (steady)"
+        f", requested {requested_delay(cfg)}",
+        f"               sd {m['delay_sd']:.1f}, p5 {m['delay_p5']:g}, p50 {m['delay_p50']:g}, p95 {m['delay_p95']:g}"
+        f", p99 {m['delay_p99']:g}, max {m['delay_max']:g}",
+        f"               mean of delay^4: {m['delay4_mean']:.3g}",
+        f"               {m['pre_queue_mean']:.2f} while generating, {m['in_queue_mean']:.2f} while waiting",
+        f"look-ahead     {law['look_ahead']} updates" + (f", L_ref {law['l_ref']:.1f} tokens" if law["lam"] else ""),
+        f"lengths        trained/generated mean {m['length_ratio']:.3f}; {m['never_trained_share']:.1%} of launches never trained",
+        f"sim time       {m['sim_time']:,.1f} units, {m['sim_time'] / cfg.updates:.3f} per update; learner busy {m['busy']:.1%}",
+        f"trace          {path / 'trace.parquet'}",
+    ]
+    for line in lines:
+        console.print(line, markup=False)
