@@ -123,6 +123,7 @@ def _training(cfg: Config) -> None:
     _at_least("learner.warmup", cfg.learner.warmup, 0)
     _at_least("learner.weight_decay", cfg.learner.weight_decay, 0)
     _at_least("learner.bucket", cfg.learner.bucket, 1)
+    _at_least("learner.pack", cfg.learner.pack, 0)
     _between("learner.beta1", cfg.learner.beta1, 0, 1, open_above=True)
     _between("learner.beta2", cfg.learner.beta2, 0, 1, open_above=True)
     _at_least("sampler.max_new_tokens", cfg.sampler.max_new_tokens, 1)

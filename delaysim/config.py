@@ -147,7 +147,9 @@ class LearnerConf:
     aggregation: str = "seq_mean_token_mean"
     """seq_mean_token_mean | seq_mean_token_sum | token_mean."""
     bucket: int = 16
-    """Responses padded together: rows are sorted by length and processed in buckets of this many."""
+    """Sequences processed together, sorted by length so that little is padded."""
+    pack: int = 96
+    """Responses to one prompt share a sequence of up to this many tokens; 0 = each has its own."""
 
 
 @dataclass

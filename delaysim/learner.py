@@ -49,13 +49,13 @@ class Learner:
             lr=conf.lr,
             betas=(conf.beta1, conf.beta2),
             weight_decay=conf.weight_decay,
-            foreach=True,
+            fused=True,
         )
 
     def update(self, update: int, groups: Sequence[Group]) -> Outcome:
         """Train on B groups. Raises `Collapsed` and leaves the weights as they were."""
         rows = [Row(group.prompt, response.tokens) for group in groups for response in group.responses]
-        scores = score(self.model, rows, self._temperature, self._conf.bucket)
+        scores = score(self.model, rows, self._temperature, self._conf.bucket, self._conf.pack)
         batch, fresh = self._batch(update, groups, scores)
         kappa = self._coefficients(update, groups, batch)
         weights = base.loss_weights(batch, kappa, self._conf.aggregation).flatten(0, 1)

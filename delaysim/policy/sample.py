@@ -8,6 +8,7 @@ import torch
 from transformers import DynamicCache, PreTrainedModel
 
 from delaysim.policy.noise import GumbelNoise
+from delaysim.policy.score import accepts_any_mask
 from delaysim.rollout import Ids, Response
 
 RETIRE_SHARE = 0.25
@@ -51,9 +52,8 @@ class _Batch:
     cache: DynamicCache
     logits: torch.Tensor
     mask: torch.Tensor
-    """[rows, 1, 1, columns] additive attention mask over every column there will be."""
-    column: int
-    """Columns filled so far."""
+    """Attention mask over the columns so far: [rows, 1, 1, columns] additive, or [rows, columns] for transformers to
+    build its own from, where a layer does not attend to everything."""
     position: torch.Tensor
     """[rows] next position id."""
     row: list[int]
@@ -76,12 +76,14 @@ class _Batch:
             input_ids=ids, attention_mask=attend, position_ids=positions, past_key_values=cache, logits_to_keep=1
         ).logits[:, -1]
         cache.batch_repeat_interleave(repeat)
-        hidden = (attend.repeat_interleave(repeat, 0) == 0)[:, None, None, :]
-        mask = torch.zeros(hidden.shape, dtype=model.dtype).masked_fill_(hidden, torch.finfo(model.dtype).min)
+        mask = attend.repeat_interleave(repeat, 0)
+        if accepts_any_mask(model):
+            hidden = (mask == 0)[:, None, None, :]
+            mask = torch.zeros(hidden.shape, dtype=model.dtype).masked_fill_(hidden, torch.finfo(model.dtype).min)
         lengths = attend.sum(-1).repeat_interleave(repeat)
         empty = [[] for _ in range(rows)], [[] for _ in range(rows)]
         return cls(
-            cache, logits.repeat_interleave(repeat, 0), mask, width, lengths, list(range(rows)),
+            cache, logits.repeat_interleave(repeat, 0), mask, lengths, list(range(rows)),
             torch.zeros(rows, dtype=torch.bool), *empty, [False] * rows,
         )  # fmt: skip
 
@@ -104,8 +106,7 @@ class _Batch:
         """Feed the chosen tokens; rows that are finished may leave first."""
         if int(self.done.sum()) >= RETIRE_SHARE * len(self.row):
             token = self._retire(token, noise)
-        self.column += 1
-        self.mask = torch.nn.functional.pad(self.mask, (0, 1))
+        self.mask = torch.nn.functional.pad(self.mask, (0, 1), value=0 if self.mask.is_floating_point() else 1)
         self.logits = model(
             input_ids=token[:, None],
             attention_mask=self.mask,

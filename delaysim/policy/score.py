@@ -1,10 +1,15 @@
-"""Log-probabilities of given responses under the current weights, with gradients."""
+"""Log-probabilities of given responses under the current weights, with gradients.
 
-from collections.abc import Iterator, Sequence
+Responses to one prompt may share a sequence, the prompt standing in it once: a block mask keeps them apart and each
+continues the prompt's positions, so the numbers are those of every response alone and the prompt is computed once.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
 from delaysim.rollout import Ids
@@ -20,12 +25,12 @@ class Row:
 
 @dataclass(frozen=True)
 class Scores:
-    """Log-probabilities of all response tokens of a batch, rows one after another."""
+    """Log-probabilities of all response tokens of a batch."""
 
     logp: torch.Tensor
     """[tokens] nats; carries gradients when scored with them."""
     entropy: torch.Tensor
-    """[tokens] softmax entropy of the weights at each response token [nats]."""
+    """[tokens] softmax entropy of the current weights at each response token [nats]."""
     row: torch.Tensor
     """[tokens] which row a token belongs to."""
     position: torch.Tensor
@@ -42,47 +47,101 @@ class Scores:
         return table[self.row, self.position]
 
 
-def score(model: PreTrainedModel, rows: Sequence[Row], temperature: float, bucket: int) -> Scores:
-    """Score every row; rows of like length are padded together in buckets of `bucket`."""
-    parts = [_score_bucket(model, rows, indices, temperature) for indices in buckets(rows, bucket)]
+@dataclass(frozen=True)
+class Pack:
+    """Rows that share one prompt and one sequence."""
+
+    prompt: Ids
+    rows: list[int]
+    length: int
+    """Tokens in the sequence."""
+
+
+def score(model: PreTrainedModel, rows: Sequence[Row], temperature: float, bucket: int, pack: int = 0) -> Scores:
+    """Score every row, `bucket` sequences at a time, sequences of like length together.
+
+    Neighbouring rows with one prompt share a sequence of up to `pack` tokens; 0 = every row has its own.
+    """
+    packs = sorted(packed(rows, pack if accepts_any_mask(model) else 0), key=lambda p: (p.length, p.rows))
+    parts = [_score_bucket(model, rows, packs[i : i + bucket], temperature) for i in range(0, len(packs), bucket)]
     logp, entropy, row, position = (torch.cat(column) for column in zip(*parts, strict=True))
     return Scores(logp, entropy, row, position)
 
 
-def buckets(rows: Sequence[Row], size: int) -> Iterator[list[int]]:
-    """Row indices by total length, `size` at a time."""
-    order = sorted(range(len(rows)), key=lambda i: (len(rows[i].prompt) + len(rows[i].response), i))
-    for start in range(0, len(order), size):
-        yield order[start : start + size]
+def accepts_any_mask(model: PreTrainedModel) -> bool:
+    """Whether every layer attends to all it is shown; a sliding window must build its own mask."""
+    layers = getattr(model.config, "layer_types", None) or ["full_attention"]
+    return set(layers) == {"full_attention"} and not getattr(model.config, "sliding_window", None)
+
+
+def packed(rows: Sequence[Row], pack: int) -> list[Pack]:
+    """Rows in order, in sequences of at most `pack` tokens or one row."""
+    packs: list[Pack] = []
+    for i, row in enumerate(rows):
+        last = packs[-1] if packs else None
+        if last and last.length + len(row.response) <= pack and np.array_equal(last.prompt, row.prompt):
+            packs[-1] = Pack(last.prompt, [*last.rows, i], last.length + len(row.response))
+        else:
+            packs.append(Pack(row.prompt, [i], len(row.prompt) + len(row.response)))
+    return packs
 
 
 def _score_bucket(
-    model: PreTrainedModel, rows: Sequence[Row], indices: list[int], temperature: float
+    model: PreTrainedModel, rows: Sequence[Row], packs: Sequence[Pack], temperature: float
 ) -> tuple[torch.Tensor, ...]:
-    # Right padding: no real token attends to padding in a causal model, so no mask is needed.
-    ids, at, row, position = _layout(rows, indices)
-    hidden = model.get_decoder()(input_ids=ids, use_cache=False).last_hidden_state
-    logits = model.get_output_embeddings()(hidden.flatten(0, 1)[at]).float() / temperature
+    layout = _layout(rows, packs)
+    shared = {}
+    if any(len(p.rows) > 1 for p in packs):  # else right padding needs no mask: nothing attends to what follows it
+        shared = {"attention_mask": layout.mask(model.dtype), "position_ids": torch.from_numpy(layout.positions)}
+    hidden = model.get_decoder()(input_ids=torch.from_numpy(layout.ids), use_cache=False, **shared).last_hidden_state
+    logits = model.get_output_embeddings()(hidden.flatten(0, 1)[torch.from_numpy(layout.at)]).float() / temperature
     log_probabilities = logits.log_softmax(-1)
-    target = torch.from_numpy(np.concatenate([rows[i].response for i in indices]).astype(np.int64))
-    logp = log_probabilities.gather(1, target[:, None])[:, 0]
+    logp = log_probabilities.gather(1, torch.from_numpy(layout.target)[:, None])[:, 0]
     with torch.no_grad():
         entropy = torch.special.entr(log_probabilities.exp()).sum(-1)
-    return logp, entropy, row, position
+    return logp, entropy, torch.from_numpy(layout.row), torch.from_numpy(layout.position)
 
 
-def _layout(
-    rows: Sequence[Row], indices: list[int]
-) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Padded ids [rows, width], and for each response token: where its logit stands, its row, its position."""
-    width = max(len(rows[i].prompt) + len(rows[i].response) for i in indices)
-    ids = np.zeros((len(indices), width), np.int64)
-    at, row, position = [], [], []
-    for k, i in enumerate(indices):
-        p, t = len(rows[i].prompt), len(rows[i].response)
-        ids[k, :p], ids[k, p : p + t] = rows[i].prompt, rows[i].response
-        at.append(np.arange(k * width + p - 1, k * width + p - 1 + t))
-        row.append(np.full(t, i))
-        position.append(np.arange(t))
-    flat = (torch.from_numpy(np.concatenate(part)) for part in (at, row, position))
-    return torch.from_numpy(ids), *flat
+@dataclass(frozen=True)
+class _Layout:
+    """Sequences right-padded to one width, and for every response token where its prediction stands."""
+
+    ids: NDArray[np.int64]
+    """[sequences, width]."""
+    positions: NDArray[np.int64]
+    """[sequences, width] each response goes on from its prompt."""
+    segments: NDArray[np.int64]
+    """[sequences, width] 0 = prompt, 1.. = responses, -1 = padding."""
+    at: NDArray[np.int64]
+    """[tokens] flat index of the position that predicts the token."""
+    target: NDArray[np.int64]
+    row: NDArray[np.int64]
+    position: NDArray[np.int64]
+
+    def mask(self, dtype: torch.dtype) -> torch.Tensor:
+        """[sequences, 1, width, width] additive: causal, within the prompt and the token's own response."""
+        width = self.ids.shape[1]
+        own = (self.segments[:, None, :] == 0) | (self.segments[:, None, :] == self.segments[:, :, None])
+        hidden = torch.from_numpy(~(own & np.tri(width, dtype=bool)))[:, None]
+        return torch.zeros(hidden.shape, dtype=dtype).masked_fill_(hidden, torch.finfo(dtype).min)
+
+
+def _layout(rows: Sequence[Row], packs: Sequence[Pack]) -> _Layout:
+    shape = len(packs), max(p.length for p in packs)
+    ids, positions, segments = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.full(shape, -1)
+    at, target, row, position = [], [], [], []
+    for k, p in enumerate(packs):
+        start = len(p.prompt)
+        ids[k, :start], positions[k, :start], segments[k, :start] = p.prompt, np.arange(start), 0
+        column = start
+        for segment, i in enumerate(p.rows, 1):
+            steps = np.arange(len(rows[i].response))
+            place = slice(column, column + len(steps))
+            ids[k, place], positions[k, place], segments[k, place] = rows[i].response, start + steps, segment
+            before = np.where(steps == 0, start - 1, column + steps - 1)
+            at.append(k * shape[1] + before)
+            target.append(rows[i].response.astype(np.int64))
+            row.append(np.full(len(steps), i))
+            position.append(steps)
+            column += len(steps)
+    return _Layout(ids, positions, segments, *(np.concatenate(part) for part in (at, target, row, position)))
