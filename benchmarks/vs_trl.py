@@ -21,10 +21,18 @@ import transformers
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
 from trl import GRPOConfig, GRPOTrainer
 
-from delaysim.config import ChainConf, CheckpointConf, ClockConf, Config, EvaluationConf, LearnerConf, LognormalConf
-from delaysim.config import SamplerConf, TinyModelConf
+from delaysim.config import (
+    ChainConf,
+    CheckpointConf,
+    ClockConf,
+    Config,
+    EvaluationConf,
+    LearnerConf,
+    LognormalConf,
+    SamplerConf,
+    TinyModelConf,
+)
 from delaysim.estimators import discover
-from delaysim.policy.codec import CharacterCodec
 from delaysim.policy.tiny import load_tiny
 from delaysim.progress import Display
 from delaysim.runner import train
@@ -67,13 +75,13 @@ class Laps(transformers.TrainerCallback):
         self._start = now
 
 
-def trl_round(updates: int, folder: str) -> tuple[list[float], float]:
+def trl_round(updates: int, seed: int, folder: str) -> tuple[list[float], float]:
     """Seconds of each warm TRL update (from step to step), and mean response length."""
     task = Chain()
-    problems = [task.training(0, group) for group in range((updates + 2) * B)]
+    problems = [task.training(seed, group) for group in range((updates + 2) * B)]
     rows = datasets.Dataset.from_list([{"prompt": p.prompt, "answer": p.answer} for p in problems])
     args = GRPOConfig(
-        output_dir=folder, per_device_train_batch_size=B * G, num_generations=G, max_completion_length=48,
+        output_dir=folder, seed=seed, per_device_train_batch_size=B * G, num_generations=G, max_completion_length=48,
         max_steps=updates + 1, learning_rate=LR, adam_beta2=0.99, max_grad_norm=0.3, beta=0.0, temperature=1.0,
         loss_type="grpo", lr_scheduler_type="constant", report_to="none", save_strategy="no", logging_strategy="no",
         use_cpu=True, bf16=False, disable_tqdm=True, shuffle_dataset=False, gradient_checkpointing=False,
@@ -89,10 +97,10 @@ def trl_round(updates: int, folder: str) -> tuple[list[float], float]:
     return laps.seconds[WARM:], trainer.state.log_history[-1]["completions/mean_length"]
 
 
-def our_round(updates: int, folder: str) -> tuple[list[dict[str, float]], float]:
+def our_round(updates: int, seed: int, folder: str) -> tuple[list[dict[str, float]], float]:
     """Rows of each warm update of ours, records included, and mean response length."""
     cfg = Config(
-        suite_name="no_delay", D=None, G=G, B=B, updates=updates, lr=LR,
+        suite_name="no_delay", seed=seed, D=None, G=G, B=B, updates=updates, lr=LR,
         clock=ClockConf(85.0, 1.0, 0.0, 0), lengths=LognormalConf(), model=TinyModelConf(), task=ChainConf(),
         sampler=SamplerConf(max_new_tokens=48), estimator=discover()["grpo"].Params(), learner=LearnerConf(lr=LR),
         evaluation=EvaluationConf(every=None, problems=1, samples=0), checkpoint=CheckpointConf(), resume="never",
@@ -114,16 +122,16 @@ def main() -> None:
     datasets.disable_progress_bars()
     ours, theirs, parts, lengths = [], [], [], []
     with tempfile.TemporaryDirectory() as folder:
-        for _ in range(options.rounds):
-            seconds, their_length = trl_round(options.updates, folder)
-            rows, our_length = our_round(options.updates, folder)
+        for seed in range(options.rounds):
+            seconds, their_length = trl_round(options.updates, seed, folder)
+            rows, our_length = our_round(options.updates, seed, folder)
             theirs.append(1 / median(seconds))
             ours.append(1 / median(row["wall_s"] for row in rows))
             parts.append({part: sum(r[part] for r in rows) / sum(r["wall_s"] for r in rows) for part in PARTS})
             lengths.append((our_length, their_length))
             print(f"delaysim {ours[-1]:5.2f}   TRL {theirs[-1]:5.2f} updates/s   ratio {ours[-1] / theirs[-1]:.2f}")
     ratios = sorted(a / b for a, b in zip(ours, theirs, strict=True))
-    print(f"mean response length: delaysim {mean(a for a, _ in lengths):.2f}, TRL {mean(b for _, b in lengths):.2f} tokens")
+    print(f"response length: delaysim {mean(a for a, _ in lengths):.2f}, TRL {mean(b for _, b in lengths):.2f} tokens")
     print("delaysim's time: " + ", ".join(f"{p[:-2]} {mean(x[p] for x in parts):.1%}" for p in PARTS))
     print(f"ratio: median {median(ratios):.2f}, from {ratios[0]:.2f} to {ratios[-1]:.2f}")
 

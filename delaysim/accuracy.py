@@ -1,4 +1,4 @@
-"""What evaluation rows say: pass@1 with intervals clustered by problem, paired gains, and the collapse rule. No torch."""
+"""What evaluation rows say: pass@1 with intervals clustered by problem, paired gains, the collapse rule. No torch."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

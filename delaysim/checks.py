@@ -9,6 +9,7 @@ from delaysim.errors import UserError
 from delaysim.estimators.advantage import ADVANTAGES, NEEDS_GROUP
 from delaysim.estimators.base import AGGREGATIONS
 
+
 def check(cfg: Config) -> None:
     """Raise UserError at the first setting that cannot be meant."""
     _suite(cfg)
@@ -25,12 +26,15 @@ def _suite(cfg: Config) -> None:
         raise UserError(f"D={cfg.D}: the suite {cfg.suite_name} ignores D; use +suite=fixed_delay D={cfg.D}, or drop D")
     if cfg.suite_name == "fixed_delay" and cfg.lam is not None:
         raise UserError(
-            f"lam={cfg.lam:g}: the suite fixed_delay ignores lam; use +suite=simulated_async lam={cfg.lam:g}, or drop lam"
+            f"lam={cfg.lam:g}: the suite fixed_delay ignores lam; "
+            f"use +suite=simulated_async lam={cfg.lam:g}, or drop lam"
         )
     if cfg.suite_name == "fixed_delay" and cfg.D is None:
         raise UserError("D=null: the suite fixed_delay needs a delay, e.g. D=128")
     if cfg.suite_name == "fixed_delay" and (cfg.clock.lam != 0 or cfg.clock.eta != cfg.D):
-        raise UserError("the suite fixed_delay sets clock.lam=0 and clock.eta=D; use +suite=simulated_async to change them")
+        raise UserError(
+            "the suite fixed_delay sets clock.lam=0 and clock.eta=D; use +suite=simulated_async to change them"
+        )
     if cfg.suite_name == "no_delay" and cfg.clock.eta != 0:
         raise UserError(f"clock.eta={cfg.clock.eta}: the suite no_delay is eta=0; use +suite=simulated_async")
 
@@ -85,7 +89,9 @@ def _clock(cfg: Config) -> None:
     _at_least("clock.t_min", clock.t_min, 0)
     _at_least("clock.pilot", clock.pilot, 2)
     if clock.lam > 0 and clock.C_gen == 0:
-        raise UserError("C_gen=0: with lam > 0 a group's duration is a multiple of C_gen; give C_gen > 0, e.g. C_gen=85")
+        raise UserError(
+            "C_gen=0: with lam > 0 a group's duration is a multiple of C_gen; give C_gen > 0, e.g. C_gen=85"
+        )
     if clock.lam > 0 and clock.t_min == 0:
         raise UserError("clock.t_min=0: a group must take some time; give clock.t_min > 0, e.g. 0.05")
     if clock.workers is not None:
@@ -105,7 +111,8 @@ def _auto_or(key: str, value: float | str, whole: bool) -> None:
 def _training(cfg: Config) -> None:
     if cfg.G == 1 and cfg.learner.advantage in NEEDS_GROUP:
         raise UserError(
-            f"G=1: learner.advantage={cfg.learner.advantage} needs a group of 2 or more; use G=8, or learner.advantage=reward"
+            f"G=1: learner.advantage={cfg.learner.advantage} needs a group of 2 or more; "
+            "use G=8, or learner.advantage=reward"
         )
     eps = getattr(cfg.estimator, "eps", None)
     if eps is not None:
@@ -116,7 +123,8 @@ def _training(cfg: Config) -> None:
         raise UserError("lr=null: give a learning rate, e.g. lr=3e-4")
     if cfg.sampler.temperature <= 0:
         raise UserError(
-            f"sampler.temperature={cfg.sampler.temperature:g}: training samples its responses; give a temperature > 0, e.g. 1"
+            f"sampler.temperature={cfg.sampler.temperature:g}: training samples its responses; "
+            "give a temperature > 0, e.g. 1"
         )
     _above("lr", cfg.learner.lr, 0)
     _above("learner.clip", cfg.learner.clip, 0)
@@ -137,7 +145,8 @@ def _training(cfg: Config) -> None:
         _at_least("evaluation.every", cfg.evaluation.every, 1)
     if cfg.task.kind == "chain" and not 2 <= cfg.task.min_terms <= cfg.task.max_terms <= 12:
         raise UserError(
-            f"task.min_terms={cfg.task.min_terms} task.max_terms={cfg.task.max_terms}: give 2 <= min_terms <= max_terms <= 12"
+            f"task.min_terms={cfg.task.min_terms} task.max_terms={cfg.task.max_terms}: "
+            "give 2 <= min_terms <= max_terms <= 12"
         )
 
 

@@ -137,7 +137,9 @@ def _train_cell(cfg: Config) -> None:
     ended = run_cell(cfg, path)
     session.ended.append(ended)
     text = f"{path.name}: {ended.state}: {ended.message}" if ended.exit_code else cell_line(path)
-    console.print(f"[{HydraConfig.get().job.num}] {text}{' (finished before)' * (ended.state == 'skipped')}", markup=False)
+    console.print(
+        f"[{HydraConfig.get().job.num}] {text}{' (finished before)' * (ended.state == 'skipped')}", markup=False
+    )
     if ended.exit_code == 130:
         raise KeyboardInterrupt
 

@@ -53,7 +53,13 @@ def _unlocked(run: Path) -> bool:
 def _table(root: Path, states: dict[Path, dict[str, Any]]) -> Table:
     counts = {name: sum(s.get("state") == name for s in states.values()) for name in ("done", "running")}
     table = Table(title=f"{root}: {len(states)} runs, {counts['done']} done, {counts['running']} running", box=None)
-    for name, justify in (("run", "left"), ("state", "left"), ("update", "right"), ("accuracy", "right"), ("left", "right")):
+    for name, justify in (
+        ("run", "left"),
+        ("state", "left"),
+        ("update", "right"),
+        ("accuracy", "right"),
+        ("left", "right"),
+    ):
         table.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]
     for path, state in states.items():
         accuracy = state.get("pass1")

@@ -1,4 +1,4 @@
-"""Every setting of a run, typed, with its unit. `conf/` holds the values, `delaysim/checks.py` the rules between them."""
+"""Every setting of a run, typed, with its unit. `conf/` holds the values, `checks.py` the rules between them."""
 
 from dataclasses import dataclass, field
 from typing import Any, Union

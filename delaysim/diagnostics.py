@@ -69,4 +69,3 @@ def group_rows(outcome: Outcome, groups: Sequence[Group], update: int) -> list[d
         }
         for b, group in enumerate(groups)
     ]
-

@@ -64,4 +64,3 @@ def _row(
         "truncated": not response.finished,
     }
     return row | ({"tokens": response.tokens.tolist()} if index < KEEP_TOKENS else {})
-

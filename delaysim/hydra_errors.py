@@ -18,7 +18,9 @@ def run_translated(arguments: list[str]) -> int:
     from delaysim.cli import run
 
     os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra then raises instead of printing a traceback and exiting
-    sys.argv = [sys.argv[0], *(arguments or ["--help"])]
+    flags = [word for word in arguments if word in ("-m", "--multirun")]  # argparse wants them before the settings
+    settings = [word for word in arguments if word not in flags]
+    sys.argv = ["delaysim", *flags, *(settings or ["--help"])]
     try:
         return run()
     except (HydraException, OmegaConfBaseException) as error:
@@ -99,7 +101,11 @@ PATTERNS = (
     ),
     (
         r"(?:mismatched input|no viable alternative|token recognition|extraneous input)[^\n]*",
-        lambda found, text: "cannot read the override " + _quoted(text) + ": write KEY=VALUE, quoted for the shell if it has spaces or brackets",
+        lambda found, text: (
+            "cannot read the override "
+            + _quoted(text)
+            + ": write KEY=VALUE, quoted for the shell if it has spaces or brackets"
+        ),
     ),
     (
         r"Missing mandatory value: (\S+)",

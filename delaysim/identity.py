@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from delaysim.config import AUTO, Config
-
+from delaysim.data import model_digest
 from delaysim.files import digest, file_digest
 
 ONLY_PLANNED = ("seconds_per_update",)
@@ -85,6 +85,4 @@ def _cached_digest(path: str) -> str:
 
 @cache
 def _model_content(path: str) -> str:
-    from delaysim.data import model_digest
-
     return model_digest(path)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from safetensors.numpy import load_file, save
 from delaysim.files import write_atomic
 from delaysim.rollout import Group, Response
 
-Arrays = dict[str, NDArray[np.generic]]
+Arrays = dict[str, NDArray[Any]]
 
 
 class Pending:
@@ -93,7 +94,9 @@ def _unpack(arrays: Arrays) -> list[Group]:
     size = arrays["rewards"].shape[1]
     prompts = np.split(arrays["prompt"], np.cumsum(arrays["group"][:, 3])[:-1])
     return [
-        Group(int(group), int(version), prompt, tuple(responses[b * size : (b + 1) * size]), tuple(rewards), int(attempt))
+        Group(
+            int(group), int(version), prompt, tuple(responses[b * size : (b + 1) * size]), tuple(rewards), int(attempt)
+        )
         for b, ((group, version, attempt, _), prompt, rewards) in enumerate(
             zip(arrays["group"], prompts, arrays["rewards"].tolist(), strict=True)
         )

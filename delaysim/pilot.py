@@ -1,6 +1,5 @@
 """The pilot: groups sampled from the base policy to learn its lengths, never trained on, cached beside the base."""
 
-from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np

@@ -83,7 +83,8 @@ class View:
         accuracy = f"{self.history[-1].pass1:.3f}" if self.history else "-"
         return (
             f"update {self.trained}/{self.updates}  accuracy {accuracy}  reward {f['reward'].split()[0]}  "
-            f"delay {row['delay_p50']:g}/{row['delay_p95']:g}  ratio {row['ratio_mean']:.3g} (max {row['ratio_max']:.3g})  "
+            f"delay {row['delay_p50']:g}/{row['delay_p95']:g}  "
+            f"ratio {row['ratio_mean']:.3g} (max {row['ratio_max']:.3g})  "
             f"ESS {row['ess']:.2f}  {f['speed']}  left {clock_time(self.left)}"
         )
 
@@ -141,7 +142,9 @@ class Display:
     def begin(self, cfg: Config, law: Law, path: Path, resumed: bool) -> None:
         """Announce a run."""
         verb = "resuming" if resumed else "running"
-        self.say(f"{verb} {cfg.suite_name}, delay {requested_delay(cfg)}, {cfg.estimator.name}, N={cfg.updates}: {path}")
+        self.say(
+            f"{verb} {cfg.suite_name}, delay {requested_delay(cfg)}, {cfg.estimator.name}, N={cfg.updates}: {path}"
+        )
         if law.lam:
             self.say(f"look-ahead {law.look_ahead} updates, L_ref {law.l_ref:.4g} tokens")
 
@@ -155,9 +158,7 @@ class Display:
         """Show the current state, at most every ten seconds as plain lines."""
         if self.mode == "live":
             if self._live is None:
-                self._live = Live(
-                    console=self.console, refresh_per_second=4, transient=True, get_renderable=view.panel
-                )
+                self._live = Live(console=self.console, refresh_per_second=4, transient=True, get_renderable=view.panel)
                 self._live.start()
         elif self.mode == "plain" and time.monotonic() - self._printed > PLAIN_EVERY_S:
             self._printed = time.monotonic()

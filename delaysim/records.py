@@ -96,7 +96,9 @@ class RunDir:
         """Cut every append-only file back to a checkpoint's sizes."""
         for name in ROWS:
             if os.fstat(self._file(name).fileno()).st_size < sizes.get(name, 0):
-                raise RunFailed(f"{self.path / name}.jsonl is shorter than its checkpoint says: resume=never starts over")
+                raise RunFailed(
+                    f"{self.path / name}.jsonl is shorter than its checkpoint says: resume=never starts over"
+                )
             self._file(name).truncate(sizes.get(name, 0))
 
     def _file(self, name: str) -> BinaryIO:

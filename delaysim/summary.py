@@ -66,11 +66,12 @@ class Summary:
     def _training(self) -> list[str]:
         if not self.updates:
             return []
-        last = self.updates[-1]
+        last, ratio_max = self.updates[-1], max(_numbers(self.updates, "ratio_max"))
         return [
             f"reward         {_mean(self.updates[-20:], 'reward_mean'):.3f} (last 20 updates)",
-            f"ratio          mean {_mean(self.updates, 'ratio_mean'):.3g}, max {max(_numbers(self.updates, 'ratio_max')):.3g}"
-            f"   ESS {_mean(self.updates, 'ess'):.2f}   kept {_mean(self.updates, 'kept'):.3g}   entropy {last['entropy']:.3f}",
+            f"ratio          mean {_mean(self.updates, 'ratio_mean'):.3g}, max {ratio_max:.3g}"
+            f"   ESS {_mean(self.updates, 'ess'):.2f}   kept {_mean(self.updates, 'kept'):.3g}"
+            f"   entropy {last['entropy']:.3f}",
         ]
 
     def _delay(self) -> list[str]:
@@ -87,7 +88,9 @@ class Summary:
         ]
         share = m["version0_share"]
         if share > 0.25:
-            lines.append(f"               a short run for this delay: {share:.0%} is learning from a frozen policy's data")
+            lines.append(
+                f"               a short run for this delay: {share:.0%} is learning from a frozen policy's data"
+            )
         return lines
 
     def _time(self) -> list[str]:
@@ -128,9 +131,10 @@ def next_commands(cfg: Config) -> list[str]:
     name = cfg.estimator.name
     other = "gmc" if name != "gmc" else "grpo"
     if cfg.suite_name == "fixed_delay":
+        third = cfg.D if cfg.D not in (0, 32) else 128
         return [
             f"delaysim +suite=fixed_delay D={cfg.D} estimator={other}",
-            f"delaysim -m +suite=fixed_delay D=0,32,{cfg.D if cfg.D not in (0, 32) else 128} estimator={name},{other} seed=0,1,2",
+            f"delaysim -m +suite=fixed_delay D=0,32,{third} estimator={name},{other} seed=0,1,2",
             f"delaysim +suite=simulated_async lam=1 estimator={name}",
         ]
     return [

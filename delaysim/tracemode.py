@@ -10,8 +10,8 @@ from delaysim.clock.lengths import Empirical, KeyedLengths, LengthLaw, Lognormal
 from delaysim.clock.trace import group_rows, moments, run_alone
 from delaysim.config import Config, LognormalConf
 from delaysim.configfile import save_config
-
-from delaysim.files import write_json
+from delaysim.data import read_lengths
+from delaysim.files import read_json, write_json
 from delaysim.identity import identity
 from delaysim.laws import law_of
 from delaysim.progress import requested_delay
@@ -30,8 +30,6 @@ def length_law(cfg: Config) -> LengthLaw:
     """The law the configuration draws lengths from."""
     if isinstance(cfg.lengths, LognormalConf):
         return Lognormal(**asdict(cfg.lengths))
-    from delaysim.data import read_lengths
-
     return Empirical(read_lengths(cfg.lengths.path, cfg.lengths.column))
 
 
@@ -59,8 +57,6 @@ def _write(cfg: Config, path: Path) -> None:
 
 
 def _report(cfg: Config, path: Path, console: Console) -> None:
-    from delaysim.files import read_json
-
     law, m = read_json(path / "manifest.json")["law"], read_json(path / "moments.json")
     steady = m["delay_mean_steady"]
     lines = [
@@ -71,8 +67,10 @@ def _report(cfg: Config, path: Path, console: Console) -> None:
         f"               mean of delay^4: {m['delay4_mean']:.3g}",
         f"               {m['pre_queue_mean']:.2f} while generating, {m['in_queue_mean']:.2f} while waiting",
         f"look-ahead     {law['look_ahead']} updates" + (f", L_ref {law['l_ref']:.1f} tokens" if law["lam"] else ""),
-        f"lengths        trained/generated mean {m['length_ratio']:.3f}; {m['never_trained_share']:.1%} of launches never trained",
-        f"sim time       {m['sim_time']:,.1f} units, {m['sim_time'] / cfg.updates:.3f} per update; learner busy {m['busy']:.1%}",
+        f"lengths        trained/generated mean {m['length_ratio']:.3f}; "
+        f"{m['never_trained_share']:.1%} of launches never trained",
+        f"sim time       {m['sim_time']:,.1f} units, {m['sim_time'] / cfg.updates:.3f} per update; "
+        f"learner busy {m['busy']:.1%}",
         f"trace          {path / 'trace.parquet'}",
     ]
     for line in lines:

@@ -4,8 +4,8 @@ from dataclasses import replace
 from math import floor
 from statistics import fmean
 
-from numpy.typing import ArrayLike, NDArray
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from delaysim.clock.law import TICKS, Law
 
@@ -17,7 +17,7 @@ def reference_length(lengths: ArrayLike) -> float:
 
 
 def balanced_look_ahead(law: Law, lengths: ArrayLike) -> int:
-    """eta at which generation keeps one learner busy: mean group duration / C_update, to the nearest integer."""
+    """Eta at which generation keeps one learner busy: mean group duration / C_update, to the nearest integer."""
     longest = np.asarray(lengths).max(axis=1).tolist()
     mean = fmean(law.duration(length) for length in longest) / TICKS
     return floor(mean / law.c_update + 0.5)

@@ -29,7 +29,7 @@ class Params:
 
 
 def coefficients(batch: GroupBatch, params: Params) -> Tensor:
-    """kappa [B, G, T] = alpha * rho, computed in log space."""
+    """Kappa [B, G, T] = alpha * rho, computed in log space."""
     log_mean = batch.log_rho.logsumexp(1, keepdim=True) - log(batch.log_rho.shape[1])
     log_alpha = (log1p(params.eps) - log_mean).clamp(max=0)
     return on_tokens(batch, bounded_exp(batch.log_rho + log_alpha))

@@ -28,7 +28,7 @@ class Params:
 
 
 def coefficients(batch: GroupBatch, params: Params) -> Tensor:
-    """kappa [B, G, T] = r where the clip does not bind, else 0."""
+    """Kappa [B, G, T] = r where the clip does not bind, else 0."""
     ratio, advantage = bounded_exp(batch.log_ratio), batch.advantages.unsqueeze(-1)
     too_high = (advantage > 0) & (ratio > 1 + params.eps)
     too_low = (advantage < 0) & (ratio < 1 - params.eps)

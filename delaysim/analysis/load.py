@@ -1,0 +1,87 @@
+"""Run directories as tidy pandas frames."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from delaysim.configfile import load_config
+from delaysim.errors import UserError
+from delaysim.files import read_json
+from delaysim.identity import model_name
+from delaysim.records import SCHEMA, read_rows
+
+
+@dataclass(frozen=True)
+class Frames:
+    """Every run below a directory; the frames share the column `run_id`."""
+
+    runs: pd.DataFrame
+    """One row per run: its settings, how it ended, its delay."""
+    updates: pd.DataFrame
+    """One row per update."""
+    groups: pd.DataFrame
+    """One row per consumed group."""
+    evals: pd.DataFrame
+    """One row per evaluation, problem and response."""
+
+
+def load_runs(path: str | Path) -> Frames:
+    """Read one run directory, or every one below a directory; traces have no training rows and are left out.
+
+    Raises UserError where there is none, or one is of another schema.
+    """
+    found = list(_run_paths(Path(path)))
+    if not found:
+        raise UserError(f"{path}: no run directory here or below; a run starts with delaysim +suite=fixed_delay D=128")
+    rows = {name: _frame(found, name) for name in ("updates", "groups", "evals")}
+    return Frames(pd.DataFrame([_run_row(run) for run in found]), **rows)
+
+
+def _run_paths(root: Path) -> Iterator[Path]:
+    for manifest in sorted(root.rglob("manifest.json")):
+        schema = read_json(manifest).get("schema")
+        if schema != SCHEMA:
+            raise UserError(f"{manifest.parent} has schema {schema}, this delaysim reads {SCHEMA}")
+        if (manifest.parent / "updates.jsonl").exists():
+            yield manifest.parent
+
+
+def _frame(runs: list[Path], name: str) -> pd.DataFrame:
+    frames = [pd.DataFrame(list(read_rows(run / f"{name}.jsonl"))).assign(run_id=run.name) for run in runs]
+    frame = pd.concat(frames, ignore_index=True)
+    return frame[["run_id", *[column for column in frame.columns if column != "run_id"]]]
+
+
+def _run_row(run: Path) -> dict[str, Any]:
+    cfg, manifest = load_config(run / "config.yaml"), read_json(run / "manifest.json")
+    status, moments = _json_or_empty(run / "status.json"), _json_or_empty(run / "moments.json")
+    return {
+        "run_id": run.name,
+        "path": str(run),
+        "suite": cfg.suite_name,
+        "estimator": cfg.estimator.name,
+        "eps": getattr(cfg.estimator, "eps", None),
+        "D": cfg.D,
+        "lam": cfg.clock.lam,
+        "eta": manifest["law"]["look_ahead"],
+        "L_ref": manifest["law"]["l_ref"] if cfg.clock.lam else None,
+        "C_gen": cfg.clock.C_gen,
+        "C_update": cfg.clock.C_update,
+        "G": cfg.G,
+        "B": cfg.B,
+        "N": cfg.updates,
+        "seed": cfg.seed,
+        "lr": cfg.learner.lr,
+        "model": model_name(cfg),
+        "task": cfg.task.kind,
+        "state": status.get("state"),
+        "error": status.get("error"),
+        **moments,
+    }
+
+
+def _json_or_empty(path: Path) -> dict[str, Any]:
+    return dict(read_json(path)) if path.exists() else {}
