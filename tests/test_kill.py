@@ -1,0 +1,165 @@
+"""SIGKILL at any instant, then the same command again: the same bytes as without."""
+
+import json
+import multiprocessing
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from settings import fingerprint, run, small_config
+
+pytestmark = pytest.mark.slow
+
+CASES = {
+    "fixed": (("D=3", "updates=12"), "fixed_delay"),
+    "coupled": (("updates=12", "clock.pilot=4", "C_gen=5"), "simulated_async"),
+}
+
+
+def config(case):
+    overrides, suite = CASES[case]
+    return small_config(*overrides, suite=suite)
+
+
+@pytest.fixture(scope="module")
+def context():
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["delaysim.preload"])
+    return context
+
+
+@pytest.fixture(scope="module")
+def whole(base_cache, context, tmp_path_factory):
+    """Uninterrupted runs: their fingerprints, and how long each takes once its base is built."""
+    found = {}
+    for case in CASES:
+        run(config(case), tmp_path_factory.mktemp(case) / "warm")
+        path = tmp_path_factory.mktemp(case) / "run"
+        start = time.monotonic()
+        process = context.Process(target=run, args=(config(case), path))
+        process.start()
+        process.join()
+        found[case] = fingerprint(path), time.monotonic() - start
+    return found
+
+
+def finish_and_compare(case, path, whole):
+    assert run(config(case), path).state in ("done", "skipped")
+    assert fingerprint(path) == whole[case][0]
+
+
+@pytest.mark.parametrize("instant", range(24))
+def test_killed_at_a_random_instant(instant, whole, context, tmp_path):
+    case = "coupled" if instant % 4 == 3 else "fixed"
+    rng, path = random.Random(instant), tmp_path / "run"
+    for _ in range(2):  # killed twice, the second time while it resumes
+        process = context.Process(target=run, args=(config(case), path))
+        process.start()
+        time.sleep(rng.uniform(0.05, 0.95) * whole[case][1])
+        process.kill()
+        process.join()
+    finish_and_compare(case, path, whole)
+
+
+def die_at(place: str, count: int, case: str, path: Path) -> None:
+    """Run until the `count`-th call of a function, and be killed inside it."""
+    import delaysim.checkpoint
+    import delaysim.evaluate
+    import delaysim.learner
+    import delaysim.rollouts
+
+    module, name = {
+        "generation": (delaysim.rollouts, "sample"),
+        "evaluation": (delaysim.evaluate, "sample"),
+        "update": (delaysim.learner, "score"),
+        "checkpoint": (delaysim.checkpoint, "save_file"),
+        "pointer": (delaysim.checkpoint, "write_json"),
+        "pilot": (delaysim.rollouts, "sample"),
+    }[place]
+    original, calls = getattr(module, name), [0]
+
+    def dying(*arguments, **keywords):
+        calls[0] += 1
+        if calls[0] == count:
+            if place == "checkpoint":
+                original(*arguments, **keywords)
+                file = Path(arguments[1])
+                file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+            os.kill(os.getpid(), signal.SIGKILL)
+        return original(*arguments, **keywords)
+
+    setattr(module, name, dying)
+    if place == "pilot":
+        os.environ["DELAYSIM_CACHE"] = str(path.parent / "cache")
+    run(config(case), path)
+
+
+@pytest.mark.parametrize(
+    ("place", "count", "case"),
+    [
+        ("generation", 3, "fixed"),
+        ("generation", 11, "fixed"),
+        ("generation", 20, "coupled"),
+        ("update", 1, "fixed"),
+        ("update", 8, "coupled"),
+        ("evaluation", 1, "fixed"),
+        ("evaluation", 3, "fixed"),
+        ("checkpoint", 1, "fixed"),
+        ("checkpoint", 4, "fixed"),
+        ("pointer", 2, "fixed"),
+        ("pilot", 2, "coupled"),
+    ],
+)
+def test_killed_in_a_place(place, count, case, whole, context, tmp_path):
+    path = tmp_path / "run"
+    if place == "pilot":
+        copy_base(tmp_path / "cache")
+    process = context.Process(target=die_at, args=(place, count, case, path))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    finish_and_compare(case, path, whole)
+
+
+def copy_base(cache):
+    import shutil
+
+    shutil.copytree(Path(os.environ["DELAYSIM_CACHE"]) / "base", cache / "base")
+
+
+def build_and_die(cache: str, step: int) -> None:
+    import delaysim.policy.tiny as tiny
+
+    os.environ["DELAYSIM_CACHE"] = cache
+    original = tiny.demonstrations
+
+    def dying(conf, task, at):
+        if at == step:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return original(conf, task, at)
+
+    tiny.demonstrations = dying
+    run(config("fixed"), Path(cache) / "run")
+
+
+def test_killed_while_the_base_is_built(whole, context, tmp_path, monkeypatch):
+    process = context.Process(target=build_and_die, args=(str(tmp_path), 20))
+    process.start()
+    process.join()
+    assert process.exitcode == -signal.SIGKILL
+    assert not list(tmp_path.rglob("model.safetensors"))
+    monkeypatch.setenv("DELAYSIM_CACHE", str(tmp_path))
+    finish_and_compare("fixed", tmp_path / "run", whole)
+
+
+def test_kills_do_hit(whole, context, tmp_path):
+    """Half-way through, a run is neither absent nor done: otherwise the instants above prove nothing."""
+    process = context.Process(target=run, args=(config("fixed"), tmp_path / "run"))
+    process.start()
+    time.sleep(0.5 * whole["fixed"][1])
+    process.kill()
+    process.join()
+    assert json.loads((tmp_path / "run/status.json").read_text())["state"] == "running"
