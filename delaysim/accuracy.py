@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
-from scipy.special import stdtrit
-
 Row = Mapping[str, Any]
 
 
@@ -36,6 +34,8 @@ class Accuracy:
 
 def half_width(se: float, clusters: int) -> float:
     """Half the width of a 95 % t interval of a mean over clusters; NaN with fewer than two."""
+    from scipy.special import stdtrit  # a quarter of a second that help and traces need not pay
+
     return float(stdtrit(clusters - 1, 0.975)) * se if clusters > 1 else float("nan")
 
 

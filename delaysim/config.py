@@ -22,7 +22,7 @@ class ClockConf:
     """Coupling of a group's duration to its longest response, 0 = none."""
     eta: Union[int, str] = AUTO  # noqa: UP007 - OmegaConf reads typing.Union only
     """Look-ahead: how many updates generation may run ahead of the learner; auto = pilot (lam>0) or C_gen/C_update."""
-    L_ref: Union[float, str] = AUTO  # noqa: UP007
+    L_ref: Union[int, float, str] = AUTO  # noqa: UP007
     """Reference length [tokens]; auto = the pilot's mean response length."""
     t_min: float = 0.05
     """Shortest duration of a group [units of C_gen]."""

@@ -20,7 +20,7 @@ KEEP_TOKENS = 4
 def evaluate(
     policy: Policy, task: Task, problems: Sequence[Problem], samples: int, decoding: Decoding, version: int
 ) -> list[dict[str, Any]]:
-    """Rows of `evals`: response 0 is greedy, responses 1..samples are sampled at temperature 1."""
+    """Rows of `evals`: response 0 is greedy, responses 1..samples are sampled as in training."""
     rows: list[dict[str, Any]] = []
     for start in range(0, len(problems), BATCH):
         rows += _evaluate_batch(policy, task, problems[start : start + BATCH], start, samples, decoding, version)

@@ -154,7 +154,7 @@ class Experiment:
     def _finish(self, launcher: Launcher) -> None:
         rows = group_rows(self.clock.ledger)
         table = np.array([launcher.lengths[group] for group in range(len(launcher.lengths))], np.int64)
-        write_trace(self.run.path / "trace.parquet", rows, table.reshape(-1, self.cfg.G), len(table))
+        write_trace(self.run.path / "trace.parquet", rows, table.reshape(-1, self.cfg.G))
         self.run.write("moments.json", moments(rows, self.law, self.clock.now / TICKS))
 
 

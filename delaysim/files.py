@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 
 def digest(value: Any, length: int = 16) -> str:
@@ -26,17 +26,24 @@ def file_digest(path: Path) -> str:
     return digest(parts, 64)
 
 
-def write_atomic(path: Path, data: bytes) -> None:
-    """Replace a file as a whole: after a kill it is the old one or the new one."""
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file to write in place of `path`: after a kill it is the old one or the whole new one."""
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with part.open("wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Replace a file as a whole."""
+    with replacing(path) as file:
+        file.write(data)
 
 
 def write_json(path: Path, value: Any) -> None:

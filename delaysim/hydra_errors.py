@@ -66,7 +66,7 @@ def _wrong_type(found: "re.Match[str]", text: str) -> str:
 
 def _type_name(name: str) -> str:
     words = {"Integer": "a whole number", "Float": "a number", "Boolean": "true or false"}
-    unions = {"Union[int, str]": "auto or a whole number", "Union[float, str]": "auto or a number"}
+    unions = {"Union[int, str]": "auto or a whole number", "Union[int, float, str]": "auto or a number"}
     return {**words, **unions}.get(name, name)
 
 

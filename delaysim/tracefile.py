@@ -1,4 +1,7 @@
-"""trace.parquet: one row per group, for traces and for training runs. Imports no torch and no pandas."""
+"""trace.parquet: one row per group, for traces and for training runs. Imports no torch.
+
+Arrow arrays are made from buffers: Arrow's own conversions import pandas, which a trace has no other use for.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,34 +12,46 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from delaysim.clock.ledger import NEVER
-from delaysim.clock.trace import Column
-from delaysim.files import write_atomic
+from delaysim.clock.trace import FATES, Column
+from delaysim.files import replacing
 
 NULLABLE = ("ready_version", "update", "delay", "pre_queue", "in_queue")
-TIMES = ("launch", "done", "consumed")
+TYPES = {np.dtype(np.float64): pa.float64(), np.dtype(np.int32): pa.int32(), np.dtype(np.int8): pa.int8()}
 
 
-def write_trace(path: Path, rows: Mapping[str, Column], lengths: NDArray[np.integer], generated: int) -> None:
-    """Write the rows of `group_rows`, with the lengths [groups, G] of the first `generated` groups, null after."""
+def write_trace(path: Path, rows: Mapping[str, Column], lengths: NDArray[np.integer]) -> None:
+    """Write the rows of `group_rows` with the lengths [groups, G] of the first groups; later groups have null."""
     columns = {name: _column(name, values) for name, values in rows.items()}
-    columns["lengths"] = _lists(lengths[:generated], len(rows["group"]))
-    sink = pa.BufferOutputStream()
-    pq.write_table(pa.table(columns), sink, compression="snappy")
-    write_atomic(path, sink.getvalue().to_pybytes())
+    columns["fate"] = pa.DictionaryArray.from_arrays(columns["fate"], _strings(FATES))
+    columns["lengths"] = _lists(lengths, len(rows["group"]))
+    with replacing(path) as file:
+        pq.write_table(pa.table(columns), file, compression="snappy", use_dictionary=["fate", "delay"])
 
 
 def _column(name: str, values: Column) -> pa.Array:
+    valid = None
     if name in NULLABLE:
-        return pa.array(values, mask=values == NEVER)
-    if name in TIMES:
-        return pa.array(values, mask=np.isnan(values))
-    return pa.array(values).dictionary_encode() if values.dtype.kind == "U" else pa.array(values)
+        valid = values != NEVER
+    elif values.dtype.kind == "f":
+        valid = ~np.isnan(values)
+    return _array(values, valid)
+
+
+def _array(values: Column, valid: NDArray[np.bool_] | None = None) -> pa.Array:
+    bitmap = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return pa.Array.from_buffers(TYPES[values.dtype], len(values), [bitmap, pa.py_buffer(values)])
+
+
+def _strings(values: tuple[str, ...]) -> pa.Array:
+    ends = np.cumsum([0, *map(len, values)], dtype=np.int32)
+    return pa.Array.from_buffers(
+        pa.string(), len(values), [None, pa.py_buffer(ends), pa.py_buffer("".join(values).encode())]
+    )
 
 
 def _lists(lengths: NDArray[np.integer], rows: int) -> pa.Array:
     count, size = lengths.shape
-    offsets = np.minimum(np.arange(rows + 1), count) * size
-    nulls = np.arange(rows + 1) >= count
-    nulls[-1] = False
-    starts = pa.array(offsets.astype(np.int32), mask=nulls if count < rows else None)
-    return pa.ListArray.from_arrays(starts, pa.array(lengths.ravel().astype(np.int32)))
+    offsets = (np.minimum(np.arange(rows + 1), count) * size).astype(np.int32)
+    valid = pa.py_buffer(np.packbits(np.arange(rows) < count, bitorder="little"))
+    items = _array(lengths.astype(np.int32, copy=False).ravel())
+    return pa.Array.from_buffers(pa.list_(pa.int32()), rows, [valid, pa.py_buffer(offsets)], children=[items])

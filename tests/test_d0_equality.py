@@ -34,7 +34,9 @@ def synchronous_loop():
             noise = GumbelNoise(0, "sampling", [(group, 0, i) for i in range(G)], codec.vocabulary)
             responses = sample(model, [prompt], G, Decoding(48, 1.0, codec.stop_ids), noise)
             rollouts += [Row(prompt, response.tokens) for response in responses]
-            rewards.append([float(codec.decode(r.tokens)[-2:] == ">" + problem.answer and r.finished) for r in responses])
+            rewards.append(
+                [float(codec.decode(r.tokens)[-2:] == ">" + problem.answer and r.finished) for r in responses]
+            )
         reward = torch.tensor(rewards, dtype=torch.float64)
         advantage = (reward - reward.mean(1, keepdim=True)) / (reward.std(1, keepdim=True) + 1e-4)
         advantage = advantage * (reward.amax(1, keepdim=True) > reward.amin(1, keepdim=True))

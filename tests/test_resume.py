@@ -109,7 +109,10 @@ def test_a_run_that_blows_up_is_collapsed_not_failed(base_cache, tmp_path):
     ended = run(small_config("D=3", "lr=1e18", "learner.warmup=0", "learner.clip=1e30"), tmp_path / "run")
     assert (ended.state, ended.exit_code) == ("collapsed", 0)
     assert "update" in ended.message
-    assert run(small_config("D=3", "lr=1e18", "learner.warmup=0", "learner.clip=1e30"), tmp_path / "run").state == "skipped"
+    assert (
+        run(small_config("D=3", "lr=1e18", "learner.warmup=0", "learner.clip=1e30"), tmp_path / "run").state
+        == "skipped"
+    )
 
 
 def limited(cfg: Config, path: str, size: int) -> None:

@@ -25,7 +25,7 @@ BASE = {"color": "#888888", "linewidth": 0.8, "linestyle": (0, (4, 3))}
 
 
 def seed_band(ax: Axes, estimator: str, x: ArrayLike, curves: Sequence[ArrayLike], markevery: int = 1) -> None:
-    """Every seed faintly, their mean, and its 95 % t interval over seeds; labelled at the right end."""
+    """Every seed faintly, their mean, and its 95 % t interval over seeds, within the 0..1 an accuracy can have."""
     colour, marker = STYLES[estimator]
     x, table = np.asarray(x, float), np.asarray(curves, float)
     for curve in table:
@@ -34,7 +34,8 @@ def seed_band(ax: Axes, estimator: str, x: ArrayLike, curves: Sequence[ArrayLike
     ax.plot(x, mean, color=colour, marker=marker, markersize=3.5, linewidth=1.6, markevery=markevery)
     if len(table) > 1:
         half = student.ppf(0.975, len(table) - 1) * table.std(0, ddof=1) / np.sqrt(len(table))
-        ax.fill_between(x, mean - half, mean + half, color=colour, alpha=0.12, linewidth=0)
+        low, high = (np.clip(mean + sign * half, 0, 1) for sign in (-1, 1))
+        ax.fill_between(x, low, high, color=colour, alpha=0.12, linewidth=0)
 
 
 def label_ends(ax: Axes, ends: dict[str, tuple[float, float]], gap: float) -> None:

@@ -13,6 +13,8 @@ from delaysim.clock.loop import Clock
 
 Column = NDArray[Any]
 PERCENTILES = (5, 50, 95, 99)
+FATES = ("trained", "never")
+"""How a group can end; the column `fate` is an index into this."""
 
 
 def run_alone(law: Law, lengths: KeyedLengths) -> Clock:
@@ -42,14 +44,14 @@ def group_rows(ledger: Ledger) -> dict[str, Column]:
         "in_queue": c["update"] - c["ready_version"],
     }
     return {
-        "group": np.arange(len(ledger)),
-        "attempt": np.zeros(len(ledger), np.int64),
-        "version": c["version"],
+        "group": np.arange(len(ledger), dtype=np.int32),
+        "attempt": np.zeros(len(ledger), np.int32),
+        "version": c["version"].astype(np.int32),
         **units,
-        "ready_version": c["ready_version"],
-        "update": c["update"],
-        **{name: np.where(trained, value, NEVER) for name, value in waited.items()},
-        "fate": np.where(trained, "trained", "never"),
+        "ready_version": c["ready_version"].astype(np.int32),
+        "update": c["update"].astype(np.int32),
+        **{name: np.where(trained, value, NEVER).astype(np.int32) for name, value in waited.items()},
+        "fate": np.where(trained, FATES.index("trained"), FATES.index("never")).astype(np.int8),
     }
 
 

@@ -70,8 +70,9 @@ def score(model: PreTrainedModel, rows: Sequence[Row], temperature: float, bucke
 
 def accepts_any_mask(model: PreTrainedModel) -> bool:
     """Whether every layer attends to all it is shown; a sliding window must build its own mask."""
-    layers = getattr(model.config, "layer_types", None) or ["full_attention"]
-    return set(layers) == {"full_attention"} and not getattr(model.config, "sliding_window", None)
+    config = model.config.get_text_config()
+    layers = getattr(config, "layer_types", None) or ["full_attention"]
+    return set(layers) == {"full_attention"} and not getattr(config, "sliding_window", None)
 
 
 def packed(rows: Sequence[Row], pack: int) -> list[Pack]:

@@ -163,7 +163,9 @@ def test_a_launch_must_be_answered_whole():
         steps.send([3])
 
 
-@pytest.mark.parametrize("law", [Lognormal(600, 0.7, 0.5, 3072), Empirical(np.arange(1, 500))], ids=["drawn", "recorded"])
+@pytest.mark.parametrize(
+    "law", [Lognormal(600, 0.7, 0.5, 3072), Empirical(np.arange(1, 500))], ids=["drawn", "recorded"]
+)
 def test_a_small_group_is_a_prefix_of_a_large_one(law):
     four, eight = (KeyedLengths(law, size, seed=1).table(3000) for size in (4, 8))
     assert (four == eight[:, :4]).all()

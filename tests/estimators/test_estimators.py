@@ -199,7 +199,9 @@ def test_equal_rewards_have_no_advantage_at_all(value, kind):
 
 def test_pinned_advantages():
     rewards = torch.tensor([[1.0, 0.0, 0.0, 1.0]], dtype=torch.float64)
-    assert advantages(rewards, "group_norm")[0].tolist() == pytest.approx([0.865875, -0.865875, -0.865875, 0.865875], abs=1e-6)
+    assert advantages(rewards, "group_norm")[0].tolist() == pytest.approx(
+        [0.865875, -0.865875, -0.865875, 0.865875], abs=1e-6
+    )
     assert advantages(rewards, "group_mean")[0].tolist() == [0.5, -0.5, -0.5, 0.5]
     assert advantages(rewards, "reward")[0].tolist() == [1.0, 0.0, 0.0, 1.0]
 

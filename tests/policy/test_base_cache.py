@@ -79,7 +79,12 @@ def test_processes_that_build_at_once_build_once(tmp_path):
 
 
 def test_the_key_holds_what_the_weights_depend_on():
-    changes = [replace(CONF, seed=1), replace(CONF, sft_steps=3), replace(CONF, hidden_size=32), replace(CONF, sft_lr=1e-3)]
+    changes = [
+        replace(CONF, seed=1),
+        replace(CONF, sft_steps=3),
+        replace(CONF, hidden_size=32),
+        replace(CONF, sft_lr=1e-3),
+    ]
     keys = {base_key(conf, Chain()) for conf in (CONF, *changes)} | {base_key(CONF, Chain(3, 5))}
     assert len(keys) == 6
     assert base_key(replace(CONF, seconds_per_update=9.0), Chain()) == base_key(CONF, Chain())

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.stats import chisquare
+from transformers import Qwen3Config
 
 from delaysim.config import TinyModelConf
 from delaysim.policy import sample as sampling
@@ -84,7 +85,9 @@ def test_noise_belongs_to_the_response_not_to_the_batch(model, prompts):
     """G=4 is a prefix of G=8, and a group sampled alone gets the same tokens."""
     four, eight = draw(model, prompts), draw(model, prompts, repeat=8)
     for b in range(len(prompts)):
-        assert [r.tokens.tolist() for r in four[4 * b : 4 * b + 4]] == [r.tokens.tolist() for r in eight[8 * b : 8 * b + 4]]
+        assert [r.tokens.tolist() for r in four[4 * b : 4 * b + 4]] == [
+            r.tokens.tolist() for r in eight[8 * b : 8 * b + 4]
+        ]
     alone = draw(model, prompts[2:3], first=2)
     assert [r.tokens.tolist() for r in alone] == [r.tokens.tolist() for r in four[8:12]]
 
@@ -153,7 +156,7 @@ class NextToken(torch.nn.Module):
 
     def __init__(self, logits):
         super().__init__()
-        self.logits, self.config = logits, type("Config", (), {"layer_types": None, "sliding_window": None})()
+        self.logits, self.config = logits, Qwen3Config()
         self.dtype = torch.float32
 
     def get_decoder(self):

@@ -1,8 +1,6 @@
 import json
-import os
 import time
 from fractions import Fraction
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,8 +8,6 @@ from hypothesis import strategies as st
 
 from delaysim.data import read_jsonl
 from delaysim.tasks.answers import Extracted, extract, number, same_number
-
-SHARED = Path(os.environ.get("DELAYSIM_SHARED", Path(__file__).parents[3] / "shared"))
 
 
 @pytest.mark.parametrize(
@@ -269,27 +265,18 @@ NOT_FOR_US = {"text2", "text3", "mcq", "mcq2", "np", "unit3", "pm", "i10", "xin"
 """Right answers that are no numbers (left to math-verify), and one that no marker announces."""
 
 
-def answer_cases():
-    path = SHARED / "data" / "answer_cases.json"
-    if not path.exists():
-        return [pytest.param(None, marks=pytest.mark.skip(f"no {path}: set DELAYSIM_SHARED"))]
-    return [pytest.param(case, id=case["name"]) for case in json.loads(path.read_text())]
-
-
-@pytest.mark.parametrize("case", answer_cases())
-def test_known_cases_are_judged_right_and_never_too_kindly(case):
-    gold, found = extract(case["gold"]), extract(case["prediction"])
-    gold_text = gold.text if gold else case["gold"]
-    judged = same_number(gold_text, found.text if found else case["prediction"])
-    assert judged == (case["correct"] and case["name"] not in NOT_FOR_US)
+def test_known_cases_are_judged_right_and_never_too_kindly(shared):
+    cases = json.loads((shared / "data" / "answer_cases.json").read_text())
+    for case in cases:
+        gold, found = extract(case["gold"]), extract(case["prediction"])
+        judged = same_number(gold.text if gold else case["gold"], found.text if found else case["prediction"])
+        assert judged == (case["correct"] and case["name"] not in NOT_FOR_US), case["name"]
+    assert len(cases) == 41
 
 
 @pytest.mark.parametrize(("name", "count"), [("gsm8k", 1319), ("gsm8k_train", 7473)])
-def test_every_gold_equals_itself_and_is_found_in_its_box(name, count):
-    path = SHARED / "data" / f"{name}.jsonl"
-    if not path.exists():
-        pytest.skip(f"no {path}: set DELAYSIM_SHARED")
-    golds = [row["answer"] for row in read_jsonl(path, ("problem", "answer"))]
+def test_every_gold_equals_itself_and_is_found_in_its_box(shared, name, count):
+    golds = [row["answer"] for row in read_jsonl(shared / "data" / f"{name}.jsonl", ("problem", "answer"))]
     assert len(golds) == count
     for gold in golds:
         assert same_number(gold, gold)

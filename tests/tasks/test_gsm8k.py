@@ -1,7 +1,5 @@
 import json
-import os
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
@@ -10,7 +8,6 @@ from delaysim.errors import UserError
 from delaysim.tasks import Grade, Problem
 from delaysim.tasks.gsm8k import Gsm8k, load_gsm8k
 
-SHARED = Path(os.environ.get("DELAYSIM_SHARED", Path(__file__).parents[3] / "shared"))
 PROBLEM = Problem("p", "How many?\nBox it.", "18")
 
 
@@ -130,10 +127,8 @@ def test_too_few_held_out_problems_are_refused_at_load(tmp_path):
         load_gsm8k(Gsm8kConf(path=train, eval_path=test), 3)
 
 
-def test_the_real_files_load():
-    train, test = (SHARED / "data" / f"{name}.jsonl" for name in ("gsm8k_train", "gsm8k"))
-    if not train.exists():
-        pytest.skip(f"no {train}: set DELAYSIM_SHARED")
+def test_the_real_files_load(shared):
+    train, test = (shared / "data" / f"{name}.jsonl" for name in ("gsm8k_train", "gsm8k"))
     loaded = load_gsm8k(Gsm8kConf(path=str(train), eval_path=str(test)), 1319)
     assert (len(loaded.train), len(loaded.test)) == (7473, 1319)
     assert all(loaded.grade(p, rf"\boxed{{{p.answer}}}", True) == Grade(True, 1.0) for p in loaded.test)
