@@ -11,7 +11,7 @@ T_975 = {1: 12.706204736, 3: 3.182446305, 255: 1.969310}
 
 
 def rows(update, right, greedy=None, length=10):
-    """Rows of one evaluation: `right[p]` holds the sampled responses of problem p, 1 = right, t = right but truncated."""
+    """Rows of one evaluation: `right[p]` holds the sampled responses of problem p, 1 = right, t = truncated too."""
     made = []
     for p, responses in enumerate(right):
         first = {"update": update, "problem": f"p{p}", "response": 0, "greedy": True}

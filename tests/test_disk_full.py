@@ -81,7 +81,7 @@ def test_a_full_disk_is_one_line_and_loses_nothing(whole, base_cache, context, t
     path = paths[0] if paths else tmp_path / "run"
     assert run(cfg, path).state == "done"
     assert fingerprint(path) == whole
-    parts = [p for p in path.rglob("*.part")]
+    parts = list(path.rglob("*.part"))
     assert parts == []
 
 

@@ -119,7 +119,9 @@ def test_killed_between_writes(target, when, count, whole, context, tmp_path):
     assert fingerprint(tmp_path / "run") == whole[0]
 
 
-@pytest.mark.parametrize(("name", "when"), [("manifest.json", "before"), ("manifest.json", "after"), ("moments.json", "after")])
+@pytest.mark.parametrize(
+    ("name", "when"), [("manifest.json", "before"), ("manifest.json", "after"), ("moments.json", "after")]
+)
 def test_killed_beside_a_pointer_or_manifest(name, when, whole, context, tmp_path):
     killed(context, die_at, ("delaysim.records:RunDir.write", when, 1, tmp_path / "run"), name=name)
     assert run(config(), tmp_path / "run").state == "done"

@@ -30,9 +30,7 @@ def groups(model, version, shift=0.0):
             tokens = rng.integers(3, 17, size=int(rng.integers(1, 9))).astype(np.int32)
             logp = reference_logp(model, prompt, tokens).detach().numpy() + shift * rng.standard_normal(len(tokens))
             responses.append(Response(tokens, logp.astype(np.float32), True))
-        made.append(
-            Group(b, version, prompt, tuple(responses), tuple(float(x) for x in rng.integers(0, 2, 3)) + (1.0,))
-        )
+        made.append(Group(b, version, prompt, tuple(responses), (*map(float, rng.integers(0, 2, 3)), 1.0)))
     return made
 
 

@@ -176,7 +176,7 @@ def test_collapse_names_update_and_group_and_changes_nothing(base, groups, value
     logp[-1] = value
     bad = (groups[2].responses[0], Response(spoiled.tokens, logp, True), *groups[2].responses[2:])
     batch = [*groups[:2], Group(12, 4, groups[2].prompt, bad, groups[2].rewards)]
-    with pytest.raises(Collapsed, match="^update 8, group 12: a log-probability is not finite$"):
+    with pytest.raises(Collapsed, match=r"^update 8, group 12: a log-probability is not finite$"):
         learner.update(8, batch)
     assert all(torch.equal(p, w) for p, w in zip(model.parameters(), weights, strict=True))
     after = learner.optimiser_state()
@@ -187,7 +187,7 @@ def test_collapse_names_update_and_group_and_changes_nothing(base, groups, value
 def test_a_gradient_too_large_to_be_a_number_changes_nothing(base, groups):
     model = copy.deepcopy(base)
     huge = [Group(g.group, g.version, g.prompt, g.responses, (1e300, 0.0, 0.0, 0.0)) for g in groups]
-    with pytest.raises(Collapsed, match="^update 7: the gradient's norm is (nan|inf)$"):
+    with pytest.raises(Collapsed, match=r"^update 7: the gradient's norm is (nan|inf)$"):
         make(model, advantage="reward").update(7, huge)
     assert all(torch.equal(p, q) for p, q in zip(model.parameters(), base.parameters(), strict=True))
 

@@ -60,7 +60,7 @@ def test_groups_come_back_from_disk_as_they_were(folder, size):
         pending.add(chunk)
     pending.save()
     again = reopened(folder, {0, 1, 2, 3})
-    for made, read in zip(sum(chunks, []), again.take([0, 1, 2, 3]), strict=True):
+    for made, read in zip([group for chunk in chunks for group in chunk], again.take([0, 1, 2, 3]), strict=True):
         same(made, read)
 
 

@@ -54,7 +54,11 @@ def test_a_cell_ends_with_the_command_line_that_started_it(base_cache, tmp_path,
 @pytest.mark.slow
 def test_ctrl_c_saves_the_run_and_exits_130(base_cache, tmp_path):
     run = subprocess.Popen(
-        [sys.executable, "-m", "delaysim", *LONG], cwd=tmp_path, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+        [sys.executable, "-m", "delaysim", *LONG],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
     )
     wait_for(lambda: any(p.stat().st_size for p in tmp_path.glob("runs/*/*/updates.jsonl")))
     run.send_signal(signal.SIGINT)

@@ -41,11 +41,18 @@ def crowded(tmp_path):
 def test_the_wheel_trains_and_traces_in_a_crowded_directory(installed, crowded, base_cache, start):
     command = [str(installed / start[0]), *start[1:]]
     where = subprocess.run(
-        [installed / "python", "-c", "import delaysim; print(delaysim.__file__)"], cwd=crowded, capture_output=True, text=True
+        [installed / "python", "-c", "import delaysim; print(delaysim.__file__)"],
+        cwd=crowded,
+        capture_output=True,
+        text=True,
     )
     assert str(installed.parent) in where.stdout
     fast = ["updates=2", "model.sft_steps=20", "evaluation.problems=4", "B=2", "G=2"]
-    for words in (["--help"], ["mode=trace", "+suite=simulated_async", "updates=20"], ["+suite=fixed_delay", "D=1", *fast]):
+    for words in (
+        ["--help"],
+        ["mode=trace", "+suite=simulated_async", "updates=20"],
+        ["+suite=fixed_delay", "D=1", *fast],
+    ):
         done = subprocess.run([*command, *words], cwd=crowded, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
     assert len(list(crowded.glob("runs/fixed_delay/*/trace.parquet"))) == 1

@@ -7,6 +7,14 @@ from settings import rows, run, small_config
 from delaysim.analysis.load import load_runs
 from delaysim.errors import UserError
 
+GROUPS = {
+    "run_id", "update", "group", "version", "delay", "length_max", "length_mean", "reward_mean", "ratio_mean", "kept",
+}  # fmt: skip
+UPDATES = {
+    "update", "reward_mean", "delay_mean", "delay_max", "ess", "entropy", "grad_norm", "sim_time", "wall_s",
+    "generate_s", "train_s", "tokens",
+}  # fmt: skip
+
 
 @pytest.fixture(scope="module")
 def folder(base_cache, tmp_path_factory):
@@ -25,12 +33,8 @@ def test_frames_hold_every_row_and_the_promised_columns(folder):
     ]
     for name in ("updates", "groups", "evals"):
         assert len(getattr(frames, name)) == sum(len(rows(folder / f"fixed_delay/d{d}", name)) for d in (0, 2))
-    groups = "run_id update group version delay length_max length_mean reward_mean ratio_mean kept".split()
-    updates = (
-        "update reward_mean delay_mean delay_max ess entropy grad_norm sim_time wall_s generate_s train_s tokens".split()
-    )
-    assert set(groups) <= set(frames.groups.columns)
-    assert set(updates) <= set(frames.updates.columns)
+    assert GROUPS <= set(frames.groups.columns)
+    assert UPDATES <= set(frames.updates.columns)
 
 
 def test_columns_agree_with_each_other(folder):

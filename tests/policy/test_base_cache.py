@@ -3,6 +3,7 @@
 import multiprocessing
 from dataclasses import replace
 
+import pytest
 import torch
 
 from delaysim.config import TinyModelConf
@@ -43,10 +44,8 @@ def test_a_build_that_fails_leaves_nothing_behind(tmp_path, monkeypatch):
         raise RuntimeError
 
     for _ in range(2):
-        try:
+        with pytest.raises(RuntimeError):
             cached("kind", "key", broken)
-        except RuntimeError:
-            pass
     assert [p.name for p in (tmp_path / "kind").iterdir()] == ["key.lock"]
     place = cached("kind", "key", lambda folder: (folder / "whole").write_text("y"))
     assert (place / "whole").read_text() == "y"
