@@ -34,6 +34,7 @@ class View:
     row: dict[str, Any] = field(default_factory=dict)
     rewards: list[float] = field(default_factory=list)
     started: float = field(default_factory=time.monotonic)
+    paced_since: float = 0.0
     first_update: int = 0
     trained: int = 0
     tokens: int = 0
@@ -41,11 +42,12 @@ class View:
 
     def update(self, row: dict[str, Any]) -> None:
         """Take in one row of `updates`."""
-        if not self.row:
-            self.first_update = row["update"]
+        if self.row:
+            self.tokens += row["tokens"]
+        else:  # what came before the first update, the pool's generation above all, says nothing of the pace
+            self.paced_since, self.first_update = time.monotonic(), row["update"] + 1
         self.row, self.what = row, ""
         self.trained = row["update"] + 1
-        self.tokens += row["tokens"]
         self.rewards = [*self.rewards[-(RECENT - 1) :], row["reward_mean"]]
 
     @property
@@ -57,7 +59,11 @@ class View:
     def left(self) -> float | None:
         """Seconds to go at the pace so far."""
         done = self.trained - self.first_update
-        return self.elapsed / done * (self.updates - self.trained) if done else None
+        return self._paced / done * (self.updates - self.trained) if done else None
+
+    @property
+    def _paced(self) -> float:
+        return time.monotonic() - self.paced_since
 
     def fields(self) -> dict[str, str]:
         """The numbers by name, in the order of the summary."""
@@ -72,7 +78,7 @@ class View:
             "delay": f"p50 {row['delay_p50']:g}, p95 {row['delay_p95']:g} (requested {self.requested})",
             "ratio": f"mean {row['ratio_mean']:.3g}, max {row['ratio_max']:.3g}",
             "ESS": f"{row['ess']:.2f}",
-            "speed": f"{self.tokens / max(self.elapsed, 1e-9):,.0f} tokens/s",
+            "speed": f"{self.tokens / max(self._paced, 1e-9):,.0f} tokens/s",
         }
 
     def line(self) -> str:

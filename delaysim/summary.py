@@ -79,12 +79,13 @@ class Summary:
         if not m:
             return []
         steady = m.get("delay_mean_steady")
+        never = "never trained" if self.cfg.clock.lam else "not generated: too late"
         text = "" if steady is None else f", {steady:.1f} in the steady state"
         lines = [
             f"delay          mean {m['delay_mean']:.1f}{text}, p95 {m['delay_p95']:g}, max {m['delay_max']:g} updates"
             f" (requested {requested_delay(self.cfg)})",
             f"               {m['version0_share']:.0%} of the trained groups came from the base policy;"
-            f" {m['never_trained_share']:.0%} of launches never trained",
+            f" {m['never_trained_share']:.0%} of launches {never}",
         ]
         share = m["version0_share"]
         if share > 0.25:

@@ -72,6 +72,14 @@ def test_without_a_limit_on_workers_updates_run_beside_launches_and_none_inside(
     assert inside_updates(clock.ledger) == []
 
 
+def test_completions_at_the_tick_of_a_publish_come_before_its_admission():
+    """eta*C_update = C_gen: what update n needs completes as update n-1 is published, and so is decided by then.
+
+    Launches follow versions 0..25; beside each but the first stands an update.
+    """
+    assert SpellingPolicy().drive(Clock(Law(30, 2, 4, 4.0, 1.0)), LONGEST).beside == 25
+
+
 @pytest.mark.parametrize("law", [Law(9, 2, 4, 0.0, 1.0), Law(9, 2, 4, 1.0, 1.0, workers=6)], ids=["instant", "workers"])
 def test_no_update_runs_beside_a_launch_that_could_be_in_it_or_precede_its_publish(law):
     assert SpellingPolicy().drive(Clock(law), LONGEST).beside == 0
@@ -86,6 +94,7 @@ def test_a_train_says_what_the_ledger_says(law, longest):
     assert [t.update for t in trains] == list(range(law.n_updates))
     for t in trains:
         assert [ledger.update[g] for g in t.groups] == [t.update] * law.groups_per_update
+        assert list(t.groups) == sorted(t.groups)
         assert t.versions == tuple(ledger.version[g] for g in t.groups)
         assert (t.publish, t.wait) == (ledger.publish[t.update], ledger.poll[t.update] - free[t.update])
         assert t.publish == ledger.poll[t.update] + law.update_ticks
