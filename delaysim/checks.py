@@ -46,7 +46,6 @@ def _choices(cfg: Config) -> None:
     _one_of("learner.advantage", cfg.learner.advantage, ADVANTAGES)
     _one_of("learner.aggregation", cfg.learner.aggregation, AGGREGATIONS)
     _one_of("sampler.kind", cfg.sampler.kind, ("hf",))
-    _one_of("device", cfg.device, ("cpu",))
     if not isinstance(cfg.model, TinyModelConf):
         _one_of("model.dtype", cfg.model.dtype, ("float32", "bfloat16"))
 

@@ -13,7 +13,6 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from rich.console import Console
 
 from delaysim.checks import check
 from delaysim.config import Config, register
@@ -22,7 +21,7 @@ from delaysim.hydra_errors import translate
 from delaysim.identity import run_path
 from delaysim.places import conf_dir
 from delaysim.plan import Planned, plan_one, print_plan
-from delaysim.progress import Display
+from delaysim.progress import Display, plain_console
 from delaysim.runner import Ended
 
 
@@ -36,7 +35,7 @@ class Session:
 
 
 session = Session()
-console = Console(highlight=False, soft_wrap=True)
+console = plain_console()
 
 
 @cache

@@ -7,13 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.table import Table
 
 from delaysim.configfile import load_config
 from delaysim.errors import UserError
 from delaysim.files import locked, read_json
-from delaysim.progress import Display, clock_time
+from delaysim.progress import Display, clock_time, plain_console
 
 
 def status(arguments: list[str]) -> int:
@@ -22,7 +21,7 @@ def status(arguments: list[str]) -> int:
     parser.add_argument("directory", nargs="?", default="runs", help="a runs directory (default: runs)")
     parser.add_argument("--watch", action="store_true", help="refresh every 2 seconds until nothing runs")
     options = parser.parse_args(arguments)
-    root, console = Path(options.directory), Console(highlight=False)
+    root, console = Path(options.directory), plain_console()
     if not root.is_dir():
         raise UserError(f"{root} is not a directory: give the folder that holds your runs, e.g. delaysim status runs/")
     while True:
@@ -60,7 +59,7 @@ def _table(root: Path, states: dict[Path, dict[str, Any]]) -> Table:
         ("accuracy", "right"),
         ("left", "right"),
     ):
-        table.add_column(name, justify=justify, overflow="fold")  # type: ignore[arg-type]
+        table.add_column(name, justify=justify, overflow="fold", no_wrap=name != "run")  # type: ignore[arg-type]
     for path, state in states.items():
         accuracy = state.get("pass1")
         table.add_row(

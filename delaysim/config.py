@@ -186,7 +186,6 @@ class Config:
     runs_dir: str = "runs"
     threads: int = 1
     """CPU threads of one process."""
-    device: str = "cpu"
     display: str = "auto"
     """auto | live | plain | quiet."""
     D: int | None = None

@@ -29,7 +29,6 @@ def identity(cfg: Config) -> dict[str, Any]:
         "estimator": asdict(cfg.estimator),
         "learner": asdict(cfg.learner),
         "evaluation": asdict(cfg.evaluation),
-        "device": cfg.device.split(":")[0],
     }
 
 

@@ -74,7 +74,8 @@ def print_plan(planned: list[Planned], console: Console) -> None:
     """The grid, one row a run, and its totals."""
     table = Table(box=None)
     for name in ("run", "state", "delay", "responses", "tokens", "time", "disk", "sim time"):
-        table.add_column(name, justify="left" if name in ("run", "state", "delay") else "right", overflow="fold")
+        justify = "left" if name in ("run", "state", "delay") else "right"
+        table.add_column(name, justify=justify, overflow="fold", no_wrap=name != "run")  # type: ignore[arg-type]
     for p in planned:
         sim = "-" if p.sim_time is None else f"{p.sim_time:,.0f}"
         numbers = (f"{p.responses:,}", f"{p.tokens:,.0f}", clock_time(p.seconds), _size(p.disk), sim)

@@ -20,6 +20,7 @@ from delaysim.status import StatusFile
 log = logging.getLogger("delaysim")
 PLAIN_EVERY_S = 10.0
 WIDTH = 80
+PAGE = 140
 RECENT = 20
 """Updates over which the display averages."""
 
@@ -175,6 +176,12 @@ class Display:
         if self._live is not None:
             self._live.stop()
             self._live = None
+
+
+def plain_console() -> Console:
+    """A console for lines and tables: the terminal's width, or a wide page where the output is a file."""
+    console = Console(highlight=False, soft_wrap=True)
+    return console if console.is_terminal else Console(highlight=False, soft_wrap=True, width=PAGE)
 
 
 def requested_delay(cfg: Config) -> str:

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from delaysim.clock import Law
+from delaysim.clock import Law, Stalled
 from delaysim.config import Config
 from delaysim.configfile import save_config
 from delaysim.errors import Interrupted, RunFailed, UserError
@@ -104,7 +104,7 @@ def _outcome(experiment: "Experiment") -> tuple[str, str | None]:
         return "interrupted", "stopped at once; it goes on from its last checkpoint"
     except Interrupted as stop:
         return "interrupted", str(stop)
-    except RunFailed as failure:
+    except (RunFailed, Stalled) as failure:
         return "failed", str(failure)
     except OSError as error:
         return "failed", _disk(error, experiment.run.path)

@@ -59,6 +59,10 @@ class Summary:
             gain, half = self.gain
             lines.append(f"gain           {gain:+.3f} ±{half:.3f} (95 %, paired over {before.problems} problems)")
         lines.append(f"greedy         {before.greedy:.3f} before, {after.greedy:.3f} after")
+        lines.append(
+            f"responses      {before.length_mean:.1f} tokens before, {after.length_mean:.1f} after;"
+            f" {after.truncated:.0%} truncated"
+        )
         if self.collapsed:
             lines.append(f"COLLAPSED      {self.status.get('error') or 'fell below the base and stayed there'}")
         return lines

@@ -49,7 +49,6 @@ BAD = {
     ("+suite=simulated_async", "clock.eta=1.5"): "clock.eta=1.5: expected auto or a whole number",
     ("+suite=simulated_async", "clock.workers=0"): "clock.workers=0: give 1 or more",
     ("+suite=fixed_delay", "mode=trian"): "mode=trian: choose one of train, trace, plan",
-    ("+suite=fixed_delay", "device=cuda"): "device=cuda: choose one of cpu",
     ("+suite=fixed_delay", "model=pretrained"): "model.path is not set: give model.path=...",
     ("+suite=fixed_delay", "model=pretrained", "task=gsm8k", "model.path=nowhere"): "task.path is not set",
     ("+suite=fixed_delay", "task=gsm8k", "task.path=absent.jsonl"): "absent.jsonl",
