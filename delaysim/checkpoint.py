@@ -1,20 +1,17 @@
 """Checkpoints: weights and optimiser in safetensors, and a pointer that says how far every file had got."""
 
-import os
-import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from transformers import PreTrainedModel
 
 from delaysim.errors import RunFailed
 from delaysim.files import read_json, write_json
 from delaysim.learner import Learner
+from delaysim.tensors import load_file, save_tensors
 
 POINTER = "checkpoint.json"
 
@@ -49,11 +46,8 @@ class Checkpoints:
         for stale in (folder, part):
             shutil.rmtree(stale, ignore_errors=True)
         part.mkdir(parents=True)
-        try:
-            save_file({n: p.detach().contiguous() for n, p in model.named_parameters()}, part / "model.safetensors")
-            save_file(learner.optimiser_state(), part / "optimiser.safetensors")
-        except SafetensorError as error:
-            raise _as_os_error(error, part) from error
+        save_tensors(dict(model.named_parameters()), part / "model.safetensors")
+        save_tensors(learner.optimiser_state(), part / "optimiser.safetensors")
         part.rename(folder)
         return name
 
@@ -78,10 +72,3 @@ class Checkpoints:
             for name, parameter in model.named_parameters():
                 parameter.copy_(tensors[name])
         learner.load_optimiser_state(optimiser)
-
-
-def _as_os_error(error: SafetensorError, path: Path) -> OSError:
-    """The operating system's error inside a safetensors one, such as a full disk."""
-    code = re.search(r"os error (\d+)", str(error))
-    number = int(code[1]) if code else 0
-    return OSError(number, os.strerror(number) if number else str(error), str(path))

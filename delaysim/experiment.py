@@ -57,7 +57,7 @@ class Experiment:
         self._problems = task.held_out(cfg.evaluation.problems)
         self._version = 0
         self._saved: Pointer | None = None
-        self._last_saved_s = 0.0
+        self._last_saved_s = self.watch.now()
 
     # the run
 
@@ -89,12 +89,12 @@ class Experiment:
         with self.watch.time("train"):
             outcome = self.learner.update(train.update, groups)
             row = diagnostics.update_row(outcome, groups)
-            group_rows_ = diagnostics.group_rows(outcome, groups, train.update)
+            per_group = diagnostics.group_rows(outcome, groups, train.update)
         self._version = train.update + 1
         times = {"sim_time": train.publish / TICKS, "wait": train.wait / TICKS, **self.watch.lap()}
         row = {"update": train.update, **row, **times}
         self.run.append("updates", [row])
-        self.run.append("groups", group_rows_)
+        self.run.append("groups", per_group)
         self.watcher.updated(row)
         self._after_publish()
 

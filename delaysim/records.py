@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -60,7 +60,8 @@ class RunDir:
     def release(self) -> None:
         """Close every file and give the lock back."""
         for file in self._open.values():
-            file.close()
+            with suppress(OSError):  # what a full disk refused before, it refuses again
+                file.close()
         self._open.clear()
         if self._lock is not None:
             self._lock.__exit__(None, None, None)

@@ -60,6 +60,8 @@ def train(cfg: Config, path: Path, display: Display) -> Ended:
                 (path / "lock").unlink()
                 path.rmdir()
         raise
+    except OSError as error:
+        raise RunFailed(_disk(error, path)) from error
     finally:
         run.release()
 
@@ -72,7 +74,7 @@ def _already_finished(cfg: Config, run: RunDir, display: Display) -> bool:
         return False
     run.manifest()
     state = run.status().get("state") if run.exists else None
-    if cfg.resume == "must" and state is None:
+    if cfg.resume == "must" and not run.exists:
         raise UserError(f"resume=must, but there is no run in {run.path}: resume=auto starts one")
     return state in FINISHED
 
@@ -186,9 +188,16 @@ def _stoppable(experiment: "Experiment") -> Iterator[None]:
             signal.signal(number, handler)
 
 
+class _Log(logging.FileHandler):
+    """The run's log; a disk that cannot take it does not end the run."""
+
+    def handleError(self, record: logging.LogRecord) -> None:
+        pass
+
+
 @contextmanager
 def _log_file(path: Path) -> Iterator[None]:
-    handler = logging.FileHandler(path / "run.log")
+    handler = _Log(path / "run.log")
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     log.setLevel(logging.INFO)
     log.addHandler(handler)
@@ -196,4 +205,5 @@ def _log_file(path: Path) -> Iterator[None]:
         yield
     finally:
         log.removeHandler(handler)
-        handler.close()
+        with suppress(OSError):
+            handler.close()

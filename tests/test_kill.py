@@ -70,12 +70,13 @@ def die_at(place: str, count: int, case: str, path: Path) -> None:
     import delaysim.evaluate
     import delaysim.learner
     import delaysim.rollouts
+    import delaysim.tensors
 
     module, name = {
         "generation": (delaysim.rollouts, "sample"),
         "evaluation": (delaysim.evaluate, "sample"),
         "update": (delaysim.learner, "score"),
-        "checkpoint": (delaysim.checkpoint, "save_file"),
+        "checkpoint": (delaysim.tensors, "save_file"),
         "pointer": (delaysim.checkpoint, "write_json"),
         "pilot": (delaysim.rollouts, "sample"),
     }[place]

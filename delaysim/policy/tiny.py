@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors.torch import load_file, save_file
 from transformers import PreTrainedModel, Qwen3Config, Qwen3ForCausalLM
 
 from delaysim.config import TinyModelConf
@@ -16,6 +15,7 @@ from delaysim.policy.codec import CharacterCodec
 from delaysim.policy.score import Row, score
 from delaysim.rng import stream
 from delaysim.tasks.chain import MIXTURE, SLIP, Chain, draw_demonstration, draw_digits, worked
+from delaysim.tensors import load_file, save_tensors
 
 RECIPE = 1
 """Raise when the recipe below changes: cached bases of another recipe are then not used."""
@@ -66,7 +66,7 @@ def _build(conf: TinyModelConf, task: Chain, folder: Path, progress: Progress) -
         torch.manual_seed(conf.seed)
         model = Qwen3ForCausalLM(build_config(conf))
     fine_tune(model, conf, task, progress)
-    save_file(model.state_dict(), folder / "model.safetensors")
+    save_tensors(model.state_dict(), folder / "model.safetensors")
 
 
 def fine_tune(model: PreTrainedModel, conf: TinyModelConf, task: Chain, progress: Progress) -> None:
