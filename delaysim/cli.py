@@ -51,8 +51,16 @@ def first(*values: Any) -> Any:
     return next(value for value in values if value is not None)
 
 
+def choices() -> str:
+    """The groups of conf/ and the choices in each, for --help."""
+    folders = [folder for folder in sorted(conf_dir().iterdir()) if folder.is_dir() and folder.name != "hydra"]
+    names = {folder.name: sorted(path.stem for path in folder.glob("*.yaml")) for folder in folders}
+    return "\n".join(f"  {group:<10} {', '.join(found)}" for group, found in names.items() if found)
+
+
 def prepare() -> None:
     """Register schemas and resolvers; needed in every process that composes a configuration."""
+    OmegaConf.register_new_resolver("choices", choices, replace=True)
     OmegaConf.register_new_resolver("scratch", scratch, replace=True)
     OmegaConf.register_new_resolver("first", first, replace=True)
     register()

@@ -33,16 +33,16 @@ def context():
 
 @pytest.fixture(scope="module")
 def whole(base_cache, context, tmp_path_factory):
-    """Uninterrupted runs: their fingerprints, and how long each takes once its base is built."""
+    """Uninterrupted runs: their fingerprints, and how long each takes once base, pilot and fork server are there."""
     found = {}
     for case in CASES:
-        run(config(case), tmp_path_factory.mktemp(case) / "warm")
-        path = tmp_path_factory.mktemp(case) / "run"
-        start = time.monotonic()
-        process = context.Process(target=run, args=(config(case), path))
-        process.start()
-        process.join()
-        found[case] = fingerprint(path), time.monotonic() - start
+        for turn in ("warm", "timed"):
+            path = tmp_path_factory.mktemp(case) / turn
+            start = time.monotonic()
+            process = context.Process(target=run, args=(config(case), path))
+            process.start()
+            process.join()
+            found[case] = fingerprint(path), time.monotonic() - start
     return found
 
 
@@ -157,7 +157,7 @@ def test_killed_while_the_base_is_built(whole, context, tmp_path, monkeypatch):
 
 
 def test_kills_do_hit(whole, context, tmp_path):
-    """Somewhere on the way a run is neither absent nor done: otherwise the instants above prove nothing."""
+    """Nearly everywhere on the way a run is neither absent nor done: otherwise the instants above prove nothing."""
     states = []
     for tenths in range(2, 9):
         path = tmp_path / str(tenths)
@@ -168,4 +168,4 @@ def test_kills_do_hit(whole, context, tmp_path):
         process.join()
         status = path / "status.json"
         states.append(json.loads(status.read_text()).get("state") if status.exists() else None)
-    assert "running" in states
+    assert states.count("running") >= 4
