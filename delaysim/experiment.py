@@ -92,7 +92,7 @@ class Experiment:
             per_group = diagnostics.group_rows(outcome, groups, train.update)
         self._version = train.update + 1
         times = {"sim_time": train.publish / TICKS, "wait": train.wait / TICKS, **self.watch.lap()}
-        row = {"update": train.update, **row, **times}
+        row = {"update": train.update, **row, **times, "tokens_per_s": row["tokens"] / times["wall_s"]}
         self.run.append("updates", [row])
         self.run.append("groups", per_group)
         self.watcher.updated(row)

@@ -1,9 +1,8 @@
 """Run directories as tidy pandas frames."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -14,8 +13,7 @@ from delaysim.identity import model_name
 from delaysim.records import SCHEMA, read_rows
 
 
-@dataclass(frozen=True)
-class Frames:
+class Frames(NamedTuple):
     """Every run below a directory; the frames share the column `run_id`."""
 
     runs: pd.DataFrame

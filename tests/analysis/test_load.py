@@ -12,7 +12,7 @@ GROUPS = {
 }  # fmt: skip
 UPDATES = {
     "update", "reward_mean", "delay_mean", "delay_max", "ess", "entropy", "grad_norm", "sim_time", "wall_s",
-    "generate_s", "train_s", "tokens",
+    "generate_s", "train_s", "tokens", "tokens_per_s",
 }  # fmt: skip
 
 
@@ -27,7 +27,8 @@ def folder(base_cache, tmp_path_factory):
 
 def test_frames_hold_every_row_and_the_promised_columns(folder):
     frames = load_runs(folder)
-    assert frames.runs[["run_id", "estimator", "eps", "D", "G", "B", "N", "seed"]].values.tolist() == [
+    runs, _, _, _ = frames
+    assert runs[["run_id", "estimator", "eps", "D", "G", "B", "N", "seed"]].values.tolist() == [
         ["d0", "gmc", 0.1, 0, 4, 2, 8, 0],
         ["d2", "gmc", 0.1, 2, 4, 2, 8, 0],
     ]
@@ -46,7 +47,7 @@ def test_columns_agree_with_each_other(folder):
         assert np.allclose(by_update[column].mean(), updates[column])
     assert (by_update.delay.max() == updates.delay_max).all()
     assert (frames.groups.delay == np.minimum(frames.groups["update"], frames.groups.run_id.str[1:].astype(int))).all()
-    parts = updates[[c for c in updates if c.endswith("_s") and c != "wall_s"]].sum(axis=1)
+    parts = updates[[c for c in updates if c.endswith("_s") and c not in ("wall_s", "tokens_per_s")]].sum(axis=1)
     assert np.allclose(parts, updates.wall_s)
     assert frames.runs.set_index("run_id").sim_time.to_dict() == updates.groupby("run_id").sim_time.max().to_dict()
 

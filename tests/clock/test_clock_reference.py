@@ -22,10 +22,10 @@ def cycled(longest):
     return (longest * 100)[:100]
 
 
-@pytest.mark.parametrize("seed", range(300))
-def test_larger_runs_equal_the_reference(seed):
-    law, longest = random_law(np.random.default_rng(seed))
-    assert rows(drive(law, longest)[0]) == reference(law, longest)
+def test_larger_runs_equal_the_reference():
+    for seed in range(300):
+        law, longest = random_law(np.random.default_rng(seed))
+        assert rows(drive(law, longest)[0]) == reference(law, longest), seed
 
 
 @settings(max_examples=200, deadline=None)
@@ -41,18 +41,18 @@ def test_limited_workers_equal_the_search(law, longest):
     assert rows(drive(law, longest)[0]) == WorkerReference(law, cycled(longest)).run()
 
 
-@pytest.mark.parametrize("seed", range(300))
-def test_larger_runs_with_limited_workers_equal_the_search(seed):
-    rng = np.random.default_rng([seed, 1])
-    law, longest = random_law(rng, workers=int(rng.choice([1, 2, 3, 5, 8, 20, 1000])))
-    assert rows(drive(law, longest)[0]) == WorkerReference(law, longest).run()
+def test_larger_runs_with_limited_workers_equal_the_search():
+    for seed in range(300):
+        rng = np.random.default_rng([seed, 1])
+        law, longest = random_law(rng, workers=int(rng.choice([1, 2, 3, 5, 8, 20, 1000])))
+        assert rows(drive(law, longest)[0]) == WorkerReference(law, longest).run(), seed
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_as_many_workers_as_groups_are_no_limit(seed):
-    law, longest = random_law(np.random.default_rng([seed, 2]))
-    enough = (law.look_ahead + 1) * law.groups_per_update
-    assert rows(drive(replace(law, workers=enough), longest)[0]) == rows(drive(law, longest)[0])
+def test_as_many_workers_as_groups_are_no_limit():
+    for seed in range(40):
+        law, longest = random_law(np.random.default_rng([seed, 2]))
+        enough = replace(law, workers=(law.look_ahead + 1) * law.groups_per_update)
+        assert rows(drive(enough, longest)[0]) == rows(drive(law, longest)[0]), seed
 
 
 @pytest.mark.parametrize("lam", [0.0, 0.5, 1.0])
