@@ -2,12 +2,29 @@
 
 from dataclasses import fields, is_dataclass
 from math import isfinite
+from operator import attrgetter
 from typing import Any
 
 from delaysim.config import AUTO, Config, LognormalConf, TinyModelConf
 from delaysim.errors import UserError
 from delaysim.estimators.advantage import ADVANTAGES, NEEDS_GROUP
 from delaysim.estimators.base import AGGREGATIONS
+
+LEAST = {
+    "learner.warmup": 0,
+    "learner.weight_decay": 0,
+    "learner.bucket": 1,
+    "learner.pack": 0,
+    "sampler.max_new_tokens": 1,
+    "sampler.chunk": 1,
+    "evaluation.every": 1,
+    "evaluation.problems": 1,
+    "evaluation.samples": 0,
+    "evaluation.collapse_looks": 1,
+    "evaluation.collapse_se": 0,
+    "checkpoint.every": 1,
+}
+"""Smallest value of each number that training reads; null stays null."""
 
 
 def check(cfg: Config) -> None:
@@ -127,21 +144,12 @@ def _training(cfg: Config) -> None:
         )
     _above("lr", cfg.learner.lr, 0)
     _above("learner.clip", cfg.learner.clip, 0)
-    _at_least("learner.warmup", cfg.learner.warmup, 0)
-    _at_least("learner.weight_decay", cfg.learner.weight_decay, 0)
-    _at_least("learner.bucket", cfg.learner.bucket, 1)
-    _at_least("learner.pack", cfg.learner.pack, 0)
-    _between("learner.beta1", cfg.learner.beta1, 0, 1, open_above=True)
-    _between("learner.beta2", cfg.learner.beta2, 0, 1, open_above=True)
-    _at_least("sampler.max_new_tokens", cfg.sampler.max_new_tokens, 1)
-    _at_least("sampler.chunk", cfg.sampler.chunk, 1)
-    _at_least("evaluation.problems", cfg.evaluation.problems, 1)
-    _at_least("evaluation.samples", cfg.evaluation.samples, 0)
-    _at_least("evaluation.collapse_looks", cfg.evaluation.collapse_looks, 1)
-    _at_least("evaluation.collapse_se", cfg.evaluation.collapse_se, 0)
-    _at_least("checkpoint.every", cfg.checkpoint.every, 1)
-    if cfg.evaluation.every is not None:
-        _at_least("evaluation.every", cfg.evaluation.every, 1)
+    for key, low in LEAST.items():
+        value = attrgetter(key)(cfg)
+        if value is not None:
+            _at_least(key, value, low)
+    for key in ("learner.beta1", "learner.beta2"):
+        _between(key, attrgetter(key)(cfg), 0, 1, open_above=True)
     if cfg.task.kind == "chain" and not 2 <= cfg.task.min_terms <= cfg.task.max_terms <= 12:
         raise UserError(
             f"task.min_terms={cfg.task.min_terms} task.max_terms={cfg.task.max_terms}: "
