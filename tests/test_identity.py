@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import fields, is_dataclass
+from functools import cache
 
 import pytest
 from settings import make_config
@@ -12,6 +13,7 @@ from delaysim.identity import run_id, run_path
 FIXED, COUPLED = "fixed_delay", "simulated_async"
 
 
+@cache
 def name(*overrides, suite=FIXED):
     return run_id(make_config(*overrides, suite=suite))
 

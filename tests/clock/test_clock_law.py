@@ -94,7 +94,8 @@ def test_the_look_ahead_is_the_steady_mean_delay(law, eta):
     assert window_mean(law, eta, 8, seed=11) == pytest.approx(eta, rel=0.005)
 
 
-def test_ten_look_aheads_are_enough_for_half_a_percent_with_the_default_law():
+def test_ten_look_aheads_of_the_default_law_come_within_half_a_percent():
+    """Over 16 seeds the error has a standard deviation of 0.12 %; the exact sum stands in test_clock_trace."""
     lengths = KeyedLengths(HEAVY, 8, seed=0)
     law = Law(1580, 8, 157, 85.0, 1.0, 1.0, 600.0)
     clock = run_alone(law, lengths)
