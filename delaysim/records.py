@@ -56,6 +56,8 @@ class RunDir:
         self._lock = locked(self.path / "lock", wait=False)
         if not self._lock.__enter__():
             raise UserError(f"another process is running {self.path}; wait for it, or watch it: delaysim status runs/")
+        for part in self.path.rglob(".*.part"):  # left by a kill; nobody else writes here now
+            part.unlink(missing_ok=True)
 
     def release(self) -> None:
         """Close every file and give the lock back."""

@@ -119,7 +119,10 @@ def _outcome(experiment: "Experiment") -> tuple[str, str | None]:
 def _disk(error: OSError, path: Path) -> str:
     full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
     what = "the disk is full" if full else error.strerror or str(error)
-    return f"{path}: {what}; nothing already written is lost: free some space, then delaysim resume {path}"
+    cure = (
+        "free some space and give the same command again" if full else "give the same command again once it is mended"
+    )
+    return f"{error.filename or path}: {what}; nothing already written is lost: {cure}"
 
 
 def _build(cfg: Config, run: RunDir, display: Display, status: StatusFile) -> "Experiment":

@@ -1,15 +1,11 @@
 """Interrupted, resumed, skipped, refused: what a run directory goes through."""
 
 import json
-import multiprocessing
-import resource
-import signal
 
 import pytest
 from settings import fingerprint, rows, run, small_config
 
 from delaysim import experiment
-from delaysim.config import Config
 from delaysim.errors import UserError
 from delaysim.records import RunDir
 
@@ -113,21 +109,3 @@ def test_a_run_that_blows_up_is_collapsed_not_failed(base_cache, tmp_path):
         run(small_config("D=3", "lr=1e18", "learner.warmup=0", "learner.clip=1e30"), tmp_path / "run").state
         == "skipped"
     )
-
-
-def limited(cfg: Config, path: str, size: int) -> None:
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-    ended = run(cfg, path)
-    raise SystemExit(7 if ended.state == "failed" and "the disk is full" in ended.message else 1)
-
-
-def test_a_full_disk_loses_nothing(whole, tmp_path):
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["delaysim.preload"])
-    process = context.Process(target=limited, args=(small_config("D=3"), str(tmp_path / "run"), 9000))
-    process.start()
-    process.join()
-    assert process.exitcode == 7
-    assert run(small_config("D=3"), tmp_path / "run").state == "done"
-    assert fingerprint(tmp_path / "run") == whole

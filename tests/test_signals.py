@@ -85,7 +85,7 @@ def test_interrupting_again_and_again_changes_nothing(whole, tmp_path, monkeypat
         signal_in(monkeypatch, "update" if len(states) % 2 else "generation", 1, signal.SIGINT)
         states.append(run(small_config("D=3"), tmp_path).state)
         monkeypatch.undo()
-    assert states == ["interrupted"] * 15 + ["done"] or len(states) > 8
+    assert states.count("interrupted") >= 8
     assert fingerprint(tmp_path) == whole
 
 

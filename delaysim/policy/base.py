@@ -25,6 +25,8 @@ def cached(kind: str, key: str, build: Callable[[Path], None]) -> Path:
 
 
 def _build(place: Path, build: Callable[[Path], None]) -> None:
+    for stale in place.parent.glob(f".{place.name}.*"):  # left by a kill; the lock is ours
+        shutil.rmtree(stale, ignore_errors=True)
     scratch = Path(tempfile.mkdtemp(prefix=f".{place.name}.", dir=place.parent))
     try:
         build(scratch)
