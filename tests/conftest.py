@@ -1,5 +1,6 @@
 """What every test shares: one cache of base weights, one thread."""
 
+import multiprocessing
 import os
 from pathlib import Path
 
@@ -25,3 +26,11 @@ def shared():
     if not folder.is_dir():
         pytest.skip(f"no shared data at {folder}: set DELAYSIM_SHARED")
     return folder
+
+
+@pytest.fixture(scope="session")
+def context():
+    """A fork server with torch loaded, to start runs that are killed or limited."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["delaysim.preload"])
+    return context

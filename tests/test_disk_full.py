@@ -2,7 +2,6 @@
 
 import contextlib
 import io
-import multiprocessing
 import os
 import resource
 import signal
@@ -12,13 +11,6 @@ import pytest
 from settings import SMALL, fingerprint, run, small_config
 
 WORDS = ("+suite=fixed_delay", *SMALL, "D=3")
-
-
-@pytest.fixture(scope="module")
-def context():
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["delaysim.preload"])
-    return context
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,6 @@
 """SIGKILL at any instant, then the same command again: the same bytes as without."""
 
 import json
-import multiprocessing
 import os
 import random
 import signal
@@ -22,13 +21,6 @@ CASES = {
 def config(case):
     overrides, suite = CASES[case]
     return small_config(*overrides, suite=suite)
-
-
-@pytest.fixture(scope="module")
-def context():
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["delaysim.preload"])
-    return context
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ The run's chunks hold groups that are consumed in different updates, so that pen
 import functools
 import importlib
 import json
-import multiprocessing
 import os
 import random
 import signal
@@ -24,13 +23,6 @@ OVERRIDES = ("updates=10", "evaluation.every=4", "sampler.chunk=3", "clock.pilot
 
 def config(*overrides):
     return small_config(*OVERRIDES, *overrides, suite="simulated_async")
-
-
-@pytest.fixture(scope="module")
-def context():
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["delaysim.preload"])
-    return context
 
 
 @pytest.fixture(scope="module")
