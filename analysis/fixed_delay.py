@@ -23,7 +23,7 @@ from scipy.stats import t as student
 from delaysim.accuracy import paired_gain, summarise
 from delaysim.analysis.plots import BASE, NAMES, clean, label_ends, save, seed_band
 from delaysim.files import read_json
-from delaysim.records import read_rows
+from delaysim.run.records import read_rows
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "docs/results"

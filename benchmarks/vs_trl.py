@@ -21,7 +21,11 @@ import transformers
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
 from trl import GRPOConfig, GRPOTrainer
 
-from delaysim.config import (
+from delaysim.estimators import discover
+from delaysim.policy.tiny import load_tiny
+from delaysim.run.progress import Display
+from delaysim.run.runner import train
+from delaysim.settings.config import (
     ChainConf,
     CheckpointConf,
     ClockConf,
@@ -32,10 +36,6 @@ from delaysim.config import (
     SamplerConf,
     TinyModelConf,
 )
-from delaysim.estimators import discover
-from delaysim.policy.tiny import load_tiny
-from delaysim.progress import Display
-from delaysim.runner import train
 from delaysim.tasks.chain import CHARACTERS, Chain
 
 B = G = 8

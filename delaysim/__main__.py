@@ -30,7 +30,7 @@ def entry(arguments: list[str]) -> int:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    from delaysim.commands import COMMANDS
+    from delaysim.cli.commands import COMMANDS
 
     word = arguments[0] if arguments else ""
     if word in COMMANDS:
@@ -39,7 +39,7 @@ def _dispatch(arguments: list[str]) -> int:
         raise UserError(
             f"{word!r} is neither a command ({', '.join(COMMANDS)}) nor a setting (KEY=VALUE); see delaysim --help"
         )
-    from delaysim.hydra_errors import run_translated
+    from delaysim.cli.compose import run_translated
 
     return run_translated(arguments)
 

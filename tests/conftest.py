@@ -32,5 +32,5 @@ def shared():
 def context():
     """A fork server with torch loaded, to start runs that are killed or limited."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["delaysim.preload"])
+    context.set_forkserver_preload(["delaysim.run.preload"])
     return context

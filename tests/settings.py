@@ -5,10 +5,10 @@ from pathlib import Path
 
 from hydra import compose, initialize_config_dir
 
-from delaysim.cli import to_config
-from delaysim.places import conf_dir
-from delaysim.progress import Display
-from delaysim.runner import train
+from delaysim.cli.compose import to_config
+from delaysim.run.progress import Display
+from delaysim.run.runner import train
+from delaysim.settings.places import conf_dir
 
 SMALL = (
     "model.sft_steps=60", "updates=8", "B=2", "G=4", "evaluation.problems=8", "evaluation.every=4",

@@ -8,12 +8,12 @@ import torch
 from safetensors.torch import load_file
 from settings import rows, run, small_config
 
-from delaysim.config import TinyModelConf
 from delaysim.policy.codec import CharacterCodec
 from delaysim.policy.noise import GumbelNoise
 from delaysim.policy.sample import Decoding, sample
 from delaysim.policy.score import Row, score
 from delaysim.policy.tiny import load_tiny
+from delaysim.settings.config import TinyModelConf
 from delaysim.tasks.chain import Chain
 
 B, G, N = 2, 4, 8

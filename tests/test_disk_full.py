@@ -80,7 +80,7 @@ def test_a_full_disk_is_one_line_and_loses_nothing(whole, base_cache, context, t
 def test_a_log_that_cannot_be_written_does_not_end_the_run(whole, base_cache, context, tmp_path):
     """All that grows beyond its limit here is run.log: training goes on without it, silently."""
     cfg = small_config("D=3", f"runs_dir={tmp_path / 'runs'}")
-    from delaysim.identity import run_path
+    from delaysim.settings.identity import run_path
 
     path = Path(run_path(cfg))
     path.mkdir(parents=True)

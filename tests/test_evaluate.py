@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 import torch
 
-from delaysim import evaluate as module
-from delaysim.config import TinyModelConf
-from delaysim.evaluate import evaluate
 from delaysim.policy.codec import CharacterCodec
 from delaysim.policy.model import Policy
 from delaysim.policy.noise import GumbelNoise
 from delaysim.policy.sample import Decoding, sample
 from delaysim.policy.tiny import load_tiny
+from delaysim.run import evaluate as module
+from delaysim.run.evaluate import evaluate
+from delaysim.settings.config import TinyModelConf
 from delaysim.tasks.chain import Chain
 
 CODEC = CharacterCodec()

@@ -7,8 +7,8 @@ from functools import cache
 import pytest
 from settings import make_config
 
-from delaysim import identity
-from delaysim.identity import run_id, run_path
+from delaysim.settings import identity
+from delaysim.settings.identity import run_id, run_path
 
 FIXED, COUPLED = "fixed_delay", "simulated_async"
 

@@ -58,19 +58,19 @@ def test_killed_at_a_random_instant(instant, whole, context, tmp_path):
 
 def die_at(place: str, count: int, case: str, path: Path) -> None:
     """Run until the `count`-th call of a function, and be killed inside it."""
-    import delaysim.checkpoint
-    import delaysim.evaluate
-    import delaysim.learner
-    import delaysim.rollouts
+    import delaysim.run.checkpoint
+    import delaysim.run.evaluate
+    import delaysim.run.rollouts
     import delaysim.tensors
+    import delaysim.train.learner
 
     module, name = {
-        "generation": (delaysim.rollouts, "sample"),
-        "evaluation": (delaysim.evaluate, "sample"),
-        "update": (delaysim.learner, "score"),
+        "generation": (delaysim.run.rollouts, "sample"),
+        "evaluation": (delaysim.run.evaluate, "sample"),
+        "update": (delaysim.train.learner, "score"),
         "checkpoint": (delaysim.tensors, "save_file"),
-        "pointer": (delaysim.checkpoint, "write_json"),
-        "pilot": (delaysim.rollouts, "sample"),
+        "pointer": (delaysim.run.checkpoint, "write_json"),
+        "pilot": (delaysim.run.rollouts, "sample"),
     }[place]
     original, calls = getattr(module, name), [0]
 

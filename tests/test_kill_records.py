@@ -14,7 +14,7 @@ import time
 import pytest
 from settings import fingerprint, rows, run, small_config
 
-from delaysim.records import ROWS
+from delaysim.run.records import ROWS
 
 pytestmark = pytest.mark.slow
 
@@ -64,7 +64,7 @@ def die_at(target, when, count, path, **wanted):
 
 def tear_row(name, count, path):
     """Be killed when half of the `count`-th append to a file has reached it."""
-    from delaysim.records import RunDir
+    from delaysim.run.records import RunDir
 
     append, calls = RunDir.append, [0]
 
@@ -91,18 +91,18 @@ def killed(context, target, arguments, **keywords):
 @pytest.mark.parametrize(
     ("target", "when", "count"),
     [
-        ("delaysim.checkpoint:Checkpoints.save_weights", "after", 1),
-        ("delaysim.checkpoint:Checkpoints.save_weights", "after", 3),
-        ("delaysim.pending:write_atomic", "before", 2),
-        ("delaysim.pending:write_atomic", "after", 5),
-        ("delaysim.pending:write_atomic", "after", 8),
-        ("delaysim.checkpoint:Checkpoints.point", "before", 2),
-        ("delaysim.checkpoint:Checkpoints.point", "after", 1),
-        ("delaysim.checkpoint:Checkpoints.point", "after", 3),
-        ("delaysim.pending:Pending.forget_consumed", "after", 2),
-        ("delaysim.learner:Learner.update", "after", 4),
-        ("delaysim.experiment:write_trace", "before", 1),
-        ("delaysim.experiment:write_trace", "after", 1),
+        ("delaysim.run.checkpoint:Checkpoints.save_weights", "after", 1),
+        ("delaysim.run.checkpoint:Checkpoints.save_weights", "after", 3),
+        ("delaysim.run.pending:write_atomic", "before", 2),
+        ("delaysim.run.pending:write_atomic", "after", 5),
+        ("delaysim.run.pending:write_atomic", "after", 8),
+        ("delaysim.run.checkpoint:Checkpoints.point", "before", 2),
+        ("delaysim.run.checkpoint:Checkpoints.point", "after", 1),
+        ("delaysim.run.checkpoint:Checkpoints.point", "after", 3),
+        ("delaysim.run.pending:Pending.forget_consumed", "after", 2),
+        ("delaysim.train.learner:Learner.update", "after", 4),
+        ("delaysim.run.experiment:write_trace", "before", 1),
+        ("delaysim.run.experiment:write_trace", "after", 1),
     ],
 )
 def test_killed_between_writes(target, when, count, whole, context, tmp_path):
@@ -116,7 +116,7 @@ def test_killed_between_writes(target, when, count, whole, context, tmp_path):
     ("name", "when"), [("manifest.json", "before"), ("manifest.json", "after"), ("moments.json", "after")]
 )
 def test_killed_beside_a_pointer_or_manifest(name, when, whole, context, tmp_path):
-    killed(context, die_at, ("delaysim.records:RunDir.write", when, 1, tmp_path / "run"), name=name)
+    killed(context, die_at, ("delaysim.run.records:RunDir.write", when, 1, tmp_path / "run"), name=name)
     assert run(config(), tmp_path / "run").state == "done"
     assert fingerprint(tmp_path / "run") == whole[0]
 

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import torch
 
-from delaysim.config import LearnerConf, TinyModelConf
 from delaysim.estimators import discover
-from delaysim.learner import Collapsed, Learner
 from delaysim.policy.codec import CharacterCodec
+from delaysim.policy.rollout import Group, Response
 from delaysim.policy.tiny import load_tiny
-from delaysim.rollout import Group, Response
+from delaysim.settings.config import LearnerConf, TinyModelConf
 from delaysim.tasks.chain import Chain
+from delaysim.train.learner import Collapsed, Learner
 
 PROMPTS = [np.array([1, 4, 13, 5, 14], np.int32), np.array([1, 9, 13, 12, 13, 3, 14], np.int32)]
 

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 import torch
 
-from delaysim.config import LearnerConf, TinyModelConf
-from delaysim.diagnostics import ess, group_rows, update_row
 from delaysim.estimators import discover
-from delaysim.learner import Collapsed, Learner
 from delaysim.policy.codec import CharacterCodec
 from delaysim.policy.noise import GumbelNoise
+from delaysim.policy.rollout import Group, Response
 from delaysim.policy.sample import Decoding, sample
 from delaysim.policy.tiny import load_tiny
-from delaysim.rollout import Group, Response
+from delaysim.settings.config import LearnerConf, TinyModelConf
 from delaysim.tasks.chain import Chain
+from delaysim.train.diagnostics import ess, group_rows, update_row
+from delaysim.train.learner import Collapsed, Learner
 
 CODEC = CharacterCodec()
 TEMPERATURE, EPS = 0.8, 0.2

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from delaysim.pending import Pending
-from delaysim.rollout import Group, Response
+from delaysim.policy.rollout import Group, Response
+from delaysim.run.pending import Pending
 
 
 def group(number, version=3, size=4, attempt=0):

@@ -12,7 +12,7 @@ import pytest
 from delaysim import files
 from delaysim.errors import RunFailed, UserError
 from delaysim.files import finite, read_json, write_atomic, write_json
-from delaysim.records import ROWS, RunDir, read_rows
+from delaysim.run.records import ROWS, RunDir, read_rows
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ import json
 import pytest
 from settings import fingerprint, rows, run, small_config
 
-from delaysim import experiment
 from delaysim.errors import UserError
-from delaysim.records import RunDir
+from delaysim.run import experiment
+from delaysim.run.records import RunDir
 
 
 @pytest.fixture(scope="module")

@@ -8,12 +8,12 @@ import torch
 from settings import make_config, rows, run, small_config
 
 from delaysim.errors import RunFailed
-from delaysim.experiment import decoding_of
-from delaysim.laws import law_of
-from delaysim.pilot import FIRST_GROUP, pilot_lengths
 from delaysim.policy.model import load_policy
-from delaysim.rollouts import Rollouts, Stream
-from delaysim.stopwatch import Stopwatch
+from delaysim.run.experiment import decoding_of
+from delaysim.run.pilot import FIRST_GROUP, pilot_lengths
+from delaysim.run.rollouts import Rollouts, Stream
+from delaysim.run.stopwatch import Stopwatch
+from delaysim.settings.laws import law_of
 from delaysim.tasks.chain import Chain
 
 QUIET = type("Quiet", (), {"working": lambda *_: None})()

@@ -7,7 +7,8 @@ import signal
 import pytest
 from settings import fingerprint, rows, run, small_config
 
-from delaysim import evaluate, learner, rollouts
+from delaysim.run import evaluate, rollouts
+from delaysim.train import learner
 
 PLACES = {"generation": (rollouts, "sample"), "update": (learner, "score"), "evaluation": (evaluate, "sample")}
 

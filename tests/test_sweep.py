@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from settings import fingerprint, run, small_config
 
-from delaysim.cells import run_cell
+from delaysim.run.cells import run_cell
 
 LONG = ("+suite=fixed_delay", "D=1", "updates=100000", "model.sft_steps=20", "evaluation.problems=4", "B=2", "G=2")
 

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
-from delaysim.configfile import load_config
 from delaysim.errors import UserError
 from delaysim.files import read_json
-from delaysim.identity import model_name
-from delaysim.records import SCHEMA, read_rows
+from delaysim.run.records import SCHEMA, read_rows
+from delaysim.settings.configfile import load_config
+from delaysim.settings.identity import model_name
 
 
 class Frames(NamedTuple):

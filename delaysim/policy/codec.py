@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from delaysim.errors import UserError
-from delaysim.rollout import Ids
+from delaysim.policy.rollout import Ids
 from delaysim.tasks.chain import CHARACTERS
 
 

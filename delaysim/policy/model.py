@@ -5,10 +5,10 @@ from typing import Any
 
 from transformers import PreTrainedModel
 
-from delaysim.config import PretrainedModelConf, TinyModelConf
 from delaysim.errors import UserError
 from delaysim.policy.codec import CharacterCodec, Codec
 from delaysim.policy.tiny import Progress, load_tiny
+from delaysim.settings.config import PretrainedModelConf, TinyModelConf
 from delaysim.tasks.chain import Chain
 
 

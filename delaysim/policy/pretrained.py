@@ -14,7 +14,6 @@ from huggingface_hub.errors import LocalEntryNotFoundError
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel
 from transformers.utils import logging
 
-from delaysim.config import PretrainedModelConf
 from delaysim.data import resolve_model_path
 from delaysim.errors import UserError
 from delaysim.files import digest, file_digest, read_json
@@ -24,6 +23,7 @@ from delaysim.policy.model import Policy
 from delaysim.policy.noise import GumbelNoise
 from delaysim.policy.sample import Decoding, sample
 from delaysim.policy.score import Row, score
+from delaysim.settings.config import PretrainedModelConf
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 HUB_FILES = ("*.json", "*.safetensors", "*.model", "*.txt", "*.jinja")

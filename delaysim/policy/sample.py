@@ -8,8 +8,8 @@ import torch
 from transformers import DynamicCache, PreTrainedModel
 
 from delaysim.policy.noise import GumbelNoise
+from delaysim.policy.rollout import Ids, Response
 from delaysim.policy.score import accepts_any_mask
-from delaysim.rollout import Ids, Response
 
 RETIRE_SHARE = 0.25
 """Finished rows leave the batch once they are this share of it."""

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
-from delaysim.rollout import Ids
+from delaysim.policy.rollout import Ids
 
 
 @dataclass(frozen=True)

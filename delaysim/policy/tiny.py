@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel, Qwen3Config, Qwen3ForCausalLM
 
-from delaysim.config import TinyModelConf
 from delaysim.files import digest
 from delaysim.policy.base import cached
 from delaysim.policy.codec import CharacterCodec
 from delaysim.policy.score import Row, score
 from delaysim.rng import stream
+from delaysim.settings.config import TinyModelConf
 from delaysim.tasks.chain import MIXTURE, SLIP, Chain, draw_demonstration, draw_digits, worked
 from delaysim.tensors import load_file, save_tensors
 

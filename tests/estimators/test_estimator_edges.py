@@ -5,9 +5,9 @@ from math import exp, expm1, log1p
 import pytest
 import torch
 
-from delaysim.diagnostics import ess
 from delaysim.estimators import discover
 from delaysim.estimators.base import AGGREGATIONS, LOG_KAPPA_BOUND, GroupBatch, kept, loss_weights, saturated
+from delaysim.train.diagnostics import ess
 
 ALL = discover()
 

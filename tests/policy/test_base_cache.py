@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from delaysim.config import TinyModelConf
 from delaysim.policy.base import cached
 from delaysim.policy.tiny import base_key, load_tiny
+from delaysim.settings.config import TinyModelConf
 from delaysim.tasks.chain import Chain
 
 CONF = TinyModelConf(sft_steps=2)

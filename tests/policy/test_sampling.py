@@ -6,13 +6,13 @@ import torch
 from scipy.stats import chisquare
 from transformers import Qwen3Config
 
-from delaysim.config import TinyModelConf
 from delaysim.policy import sample as sampling
 from delaysim.policy.codec import CharacterCodec
 from delaysim.policy.noise import GumbelNoise
 from delaysim.policy.sample import Decoding, sample
 from delaysim.policy.score import Row, packed, score
 from delaysim.policy.tiny import load_tiny
+from delaysim.settings.config import TinyModelConf
 from delaysim.tasks.chain import Chain
 
 CODEC = CharacterCodec()

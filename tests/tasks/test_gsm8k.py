@@ -3,10 +3,11 @@ from collections import Counter
 
 import pytest
 
-from delaysim.config import Gsm8kConf
 from delaysim.errors import UserError
+from delaysim.run.taskload import load_gsm8k
+from delaysim.settings.config import Gsm8kConf
 from delaysim.tasks import Grade, Problem
-from delaysim.tasks.gsm8k import Gsm8k, load_gsm8k
+from delaysim.tasks.gsm8k import Gsm8k
 
 PROBLEM = Problem("p", "How many?\nBox it.", "18")
 

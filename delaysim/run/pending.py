@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from safetensors.numpy import load_file, save
 
 from delaysim.files import write_atomic
-from delaysim.rollout import Group, Response
+from delaysim.policy.rollout import Group, Response
 
 Arrays = dict[str, NDArray[Any]]
 

@@ -4,23 +4,23 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from delaysim import diagnostics
 from delaysim.accuracy import Accuracy, summarise
-from delaysim.checkpoint import Checkpoints, Pointer
 from delaysim.clock import TICKS, Clock, Law, Train
 from delaysim.clock.trace import group_rows, moments
-from delaysim.config import Config
 from delaysim.errors import Interrupted, RunFailed
-from delaysim.evaluate import evaluate
-from delaysim.learner import Learner
-from delaysim.pending import Pending
 from delaysim.policy.model import Policy
 from delaysim.policy.sample import Decoding
-from delaysim.records import RunDir
-from delaysim.rollouts import Launcher, Rollouts, Stream
-from delaysim.stopwatch import Stopwatch
+from delaysim.run.checkpoint import Checkpoints, Pointer
+from delaysim.run.evaluate import evaluate
+from delaysim.run.pending import Pending
+from delaysim.run.records import RunDir
+from delaysim.run.rollouts import Launcher, Rollouts, Stream
+from delaysim.run.stopwatch import Stopwatch
+from delaysim.run.tracefile import write_trace
+from delaysim.settings.config import Config
 from delaysim.tasks import Task
-from delaysim.tracefile import write_trace
+from delaysim.train import diagnostics
+from delaysim.train.learner import Learner
 
 SAVE_AFTER_S = 60.0
 """During a long launch, progress is made durable about this often [wall seconds]."""

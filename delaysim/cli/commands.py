@@ -9,10 +9,10 @@ from typing import Any
 
 from rich.table import Table
 
-from delaysim.configfile import load_config
 from delaysim.errors import UserError
 from delaysim.files import locked, read_json
-from delaysim.progress import Display, clock_time, plain_console
+from delaysim.run.progress import Display, clock_time, plain_console
+from delaysim.settings.configfile import load_config
 
 
 def status(arguments: list[str]) -> int:
@@ -76,7 +76,7 @@ def _table(root: Path, states: dict[Path, dict[str, Any]]) -> Table:
 
 def resume(arguments: list[str]) -> int:
     """`delaysim resume RUN_DIR`: go on with an interrupted run from its last checkpoint."""
-    from delaysim.cli import finish_run
+    from delaysim.cli.compose import finish_run
 
     parser = argparse.ArgumentParser(prog="delaysim resume", description="Go on with an interrupted run.")
     parser.add_argument("run", help="its run directory")

@@ -6,8 +6,8 @@ from numpy.typing import ArrayLike
 
 from delaysim.clock.law import Law
 from delaysim.clock.pilot import settle
-from delaysim.config import AUTO, Config
-from delaysim.identity import needs_pilot
+from delaysim.settings.config import AUTO, Config
+from delaysim.settings.identity import needs_pilot
 
 
 def law_of(cfg: Config, pilot: Callable[[], ArrayLike]) -> Law:

@@ -9,15 +9,15 @@ from rich.console import Console
 from delaysim.clock import TICKS, Law
 from delaysim.clock.lengths import Empirical, KeyedLengths, LengthLaw, Lognormal
 from delaysim.clock.trace import group_rows, moments, run_alone
-from delaysim.config import Config, LognormalConf
-from delaysim.configfile import save_config
 from delaysim.data import read_lengths
 from delaysim.files import read_json, write_json
-from delaysim.identity import identity
-from delaysim.laws import law_of
-from delaysim.progress import requested_delay
-from delaysim.records import SCHEMA
-from delaysim.tracefile import write_trace
+from delaysim.run.progress import requested_delay
+from delaysim.run.records import SCHEMA
+from delaysim.run.tracefile import write_trace
+from delaysim.settings.config import Config, LognormalConf
+from delaysim.settings.configfile import save_config
+from delaysim.settings.identity import identity
+from delaysim.settings.laws import law_of
 
 
 def trace(cfg: Config, path: Path, console: Console) -> None:

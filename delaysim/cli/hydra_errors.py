@@ -1,30 +1,10 @@
 """Hydra's and OmegaConf's errors in one line of ours. No torch."""
 
 import difflib
-import os
 import re
-import sys
 from dataclasses import fields
 
-from hydra.errors import HydraException
-from omegaconf.errors import OmegaConfBaseException
-
-from delaysim.config import Config
-from delaysim.errors import UserError
-
-
-def run_translated(arguments: list[str]) -> int:
-    """Run Hydra's main on the arguments; its own errors become UserErrors."""
-    from delaysim.cli import run
-
-    os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra then raises instead of printing a traceback and exiting
-    flags = [word for word in arguments if word in ("-m", "--multirun")]  # argparse wants them before the settings
-    settings = [word for word in arguments if word not in flags]
-    sys.argv = ["delaysim", *flags, *(settings or ["--help"])]
-    try:
-        return run()
-    except (HydraException, OmegaConfBaseException) as error:
-        raise UserError(translate(error)) from error
+from delaysim.settings.config import Config
 
 
 def translate(error: BaseException) -> str:

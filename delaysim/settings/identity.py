@@ -5,9 +5,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from delaysim.config import AUTO, Config
 from delaysim.data import model_digest
 from delaysim.files import digest, file_digest
+from delaysim.settings.config import AUTO, Config
 
 ONLY_PLANNED = ("seconds_per_update",)
 """Settings of mode=plan alone."""

@@ -10,8 +10,8 @@ from transformers import PreTrainedModel
 
 from delaysim.errors import RunFailed
 from delaysim.files import read_json, write_json
-from delaysim.learner import Learner
 from delaysim.tensors import load_file, save_tensors
+from delaysim.train.learner import Learner
 
 POINTER = "checkpoint.json"
 

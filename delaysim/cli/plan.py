@@ -9,12 +9,12 @@ from rich.console import Console
 from rich.table import Table
 
 from delaysim.clock.law import fixed_delay_sim_time
-from delaysim.config import AUTO, Config, TinyModelConf
 from delaysim.files import read_json
-from delaysim.identity import identity, needs_pilot, run_path
-from delaysim.progress import clock_time, requested_delay
-from delaysim.provenance import cpu
-from delaysim.records import read_rows
+from delaysim.run.progress import clock_time, requested_delay
+from delaysim.run.provenance import cpu
+from delaysim.run.records import read_rows
+from delaysim.settings.config import AUTO, Config, TinyModelConf
+from delaysim.settings.identity import identity, needs_pilot, run_path
 
 RESPONSES = 64
 """The model files give seconds for an update of this many responses."""

@@ -14,8 +14,8 @@ from rich.text import Text
 
 from delaysim.accuracy import Accuracy
 from delaysim.clock.law import Law
-from delaysim.config import Config
-from delaysim.status import StatusFile
+from delaysim.run.status import StatusFile
+from delaysim.settings.config import Config
 
 log = logging.getLogger("delaysim")
 PLAIN_EVERY_S = 10.0

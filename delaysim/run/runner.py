@@ -11,16 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from delaysim.clock import Law, Stalled
-from delaysim.config import Config
-from delaysim.configfile import save_config
 from delaysim.errors import Interrupted, RunFailed, UserError
-from delaysim.progress import Display
-from delaysim.provenance import code, leg
-from delaysim.records import SCHEMA, RunDir
-from delaysim.status import StatusFile
+from delaysim.run.progress import Display
+from delaysim.run.provenance import code, leg
+from delaysim.run.records import SCHEMA, RunDir
+from delaysim.run.status import StatusFile
+from delaysim.settings.config import Config
+from delaysim.settings.configfile import save_config
 
 if TYPE_CHECKING:
-    from delaysim.experiment import Experiment
+    from delaysim.run.experiment import Experiment
 
 log = logging.getLogger("delaysim")
 FINISHED = ("done", "collapsed")
@@ -96,7 +96,7 @@ def _train(cfg: Config, run: RunDir, display: Display) -> Ended:
 
 def _outcome(experiment: "Experiment") -> tuple[str, str | None]:
     """The state a run ends in; only errors of ours have a one-line message, others leave a traceback in the log."""
-    from delaysim.learner import Collapsed
+    from delaysim.train.learner import Collapsed
 
     try:
         experiment.go()
@@ -129,10 +129,10 @@ def _build(cfg: Config, run: RunDir, display: Display, status: StatusFile) -> "E
     import torch
 
     from delaysim.estimators import discover
-    from delaysim.experiment import Experiment
-    from delaysim.learner import Learner
     from delaysim.policy.model import load_policy
-    from delaysim.taskload import load_task
+    from delaysim.run.experiment import Experiment
+    from delaysim.run.taskload import load_task
+    from delaysim.train.learner import Learner
 
     torch.set_num_threads(cfg.threads)
     watcher = display.watcher(cfg, status)
@@ -148,15 +148,15 @@ def _build(cfg: Config, run: RunDir, display: Display, status: StatusFile) -> "E
 
 
 def _settle(cfg: Config, policy: Any, task: Any, watcher: Any) -> Law:
-    from delaysim.laws import law_of
-    from delaysim.pilot import pilot_lengths
+    from delaysim.run.pilot import pilot_lengths
+    from delaysim.settings.laws import law_of
 
     return law_of(cfg, lambda: pilot_lengths(cfg, policy, task, watcher))
 
 
 def _write_manifest(cfg: Config, run: RunDir, law: Law, manifest: dict[str, Any], parameters: int) -> None:
-    from delaysim.checkpoint import Checkpoints
-    from delaysim.identity import identity
+    from delaysim.run.checkpoint import Checkpoints
+    from delaysim.settings.identity import identity
 
     pointer = Checkpoints(run.path).read()
     if not manifest:

@@ -7,13 +7,13 @@ from typing import Any
 
 from delaysim.clock import Launch
 from delaysim.errors import RunFailed
-from delaysim.pending import Pending
 from delaysim.policy.model import Policy
 from delaysim.policy.noise import GumbelNoise
+from delaysim.policy.rollout import Group, Response
 from delaysim.policy.sample import Decoding, sample
-from delaysim.records import RunDir
-from delaysim.rollout import Group, Response
-from delaysim.stopwatch import Stopwatch
+from delaysim.run.pending import Pending
+from delaysim.run.records import RunDir
+from delaysim.run.stopwatch import Stopwatch
 from delaysim.tasks import Problem, Task
 
 

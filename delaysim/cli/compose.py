@@ -1,7 +1,9 @@
 """The Hydra side of the command line: compose, check, and hand each configuration to its mode. No torch."""
 
 import atexit
+import os
 import shutil
+import sys
 import tempfile
 from dataclasses import dataclass, field
 from functools import cache
@@ -10,19 +12,20 @@ from typing import Any
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
+from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from delaysim.checks import check
-from delaysim.config import Config, register
+from delaysim.cli.hydra_errors import translate
+from delaysim.cli.plan import Planned, plan_one, print_plan
 from delaysim.errors import UserError
-from delaysim.hydra_errors import translate
-from delaysim.identity import run_path
-from delaysim.places import conf_dir
-from delaysim.plan import Planned, plan_one, print_plan
-from delaysim.progress import Display, plain_console
-from delaysim.runner import Ended
+from delaysim.run.progress import Display, plain_console
+from delaysim.run.runner import Ended
+from delaysim.settings.checks import check
+from delaysim.settings.config import Config, register
+from delaysim.settings.identity import run_path
+from delaysim.settings.places import conf_dir
 
 
 @dataclass
@@ -105,8 +108,8 @@ def _one(cfg: Config, sweep: bool) -> None:
 
 def show_run(cfg: Config, path: Path, display: Display) -> Ended:
     """Train, then print the closing summary and what to try next."""
-    from delaysim.runner import train
-    from delaysim.summary import next_commands, read_summary
+    from delaysim.run.runner import train
+    from delaysim.run.summary import next_commands, read_summary
 
     try:
         ended = train(cfg, path, display)
@@ -131,14 +134,14 @@ def finish_run(cfg: Config, path: Path, display: Display) -> int:
 
 
 def _trace(cfg: Config) -> None:
-    from delaysim.tracemode import trace
+    from delaysim.run.tracemode import trace
 
     trace(cfg, run_path(cfg), console)
 
 
 def _train_cell(cfg: Config) -> None:
-    from delaysim.cells import run_cell
-    from delaysim.summary import cell_line
+    from delaysim.run.cells import run_cell
+    from delaysim.run.summary import cell_line
 
     path = run_path(cfg)
     ended = run_cell(cfg, path)
@@ -165,6 +168,18 @@ def run() -> int:
     for name, error in session.errors:
         console.print(f"not run: {name}: {error}", markup=False)
     return max([ended.exit_code for ended in failed], default=2 if session.errors else 0)
+
+
+def run_translated(arguments: list[str]) -> int:
+    """Run Hydra's main on the arguments; its own errors become UserErrors."""
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # Hydra then raises instead of printing a traceback and exiting
+    flags = [word for word in arguments if word in ("-m", "--multirun")]  # argparse wants them before the settings
+    settings = [word for word in arguments if word not in flags]
+    sys.argv = ["delaysim", *flags, *(settings or ["--help"])]
+    try:
+        return run()
+    except (HydraException, OmegaConfBaseException) as error:
+        raise UserError(translate(error)) from error
 
 
 def _as_error(ended: Ended) -> UserError:

@@ -6,8 +6,8 @@ from typing import Any
 import torch
 
 from delaysim.estimators.base import bounded_exp, kept, saturated
-from delaysim.learner import Outcome
-from delaysim.rollout import Group
+from delaysim.policy.rollout import Group
+from delaysim.train.learner import Outcome
 
 
 def ess(log_rho: torch.Tensor) -> float:

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from delaysim.accuracy import Accuracy, has_collapsed, paired_gain, summarise
-from delaysim.config import Config
-from delaysim.configfile import load_config
 from delaysim.files import read_json
-from delaysim.progress import clock_time, requested_delay
-from delaysim.records import read_rows
-from delaysim.stopwatch import PARTS
+from delaysim.run.progress import clock_time, requested_delay
+from delaysim.run.records import read_rows
+from delaysim.run.stopwatch import PARTS
+from delaysim.settings.config import Config
+from delaysim.settings.configfile import load_config
 
 
 @dataclass(frozen=True)

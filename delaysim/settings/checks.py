@@ -5,10 +5,10 @@ from math import isfinite
 from operator import attrgetter
 from typing import Any
 
-from delaysim.config import AUTO, Config, LognormalConf, TinyModelConf
 from delaysim.errors import UserError
 from delaysim.estimators.advantage import ADVANTAGES, NEEDS_GROUP
 from delaysim.estimators.base import AGGREGATIONS
+from delaysim.settings.config import AUTO, Config, LognormalConf, TinyModelConf
 
 LEAST = {
     "learner.warmup": 0,

@@ -6,7 +6,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from delaysim.records import RunDir
+from delaysim.run.records import RunDir
 
 WRITE_EVERY_S = 2.0
 

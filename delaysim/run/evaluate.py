@@ -5,8 +5,8 @@ from typing import Any
 
 from delaysim.policy.model import Policy
 from delaysim.policy.noise import GumbelNoise
+from delaysim.policy.rollout import Response
 from delaysim.policy.sample import Decoding, sample
-from delaysim.rollout import Response
 from delaysim.tasks import Problem, Task
 
 NOISE_SEED = 0

@@ -9,9 +9,9 @@ from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 
-from delaysim.config import Config
 from delaysim.errors import UserError
-from delaysim.runner import Ended, train
+from delaysim.run.runner import Ended, train
+from delaysim.settings.config import Config
 
 GRACE_S = 10.0
 """A cell whose command line is gone has this long to save its state [wall seconds]."""
@@ -20,7 +20,7 @@ GRACE_S = 10.0
 def run_cell(cfg: Config, path: Path) -> Ended:
     """Run one cell and give its memory back. Raises UserError where it cannot start."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["delaysim.preload"])
+    context.set_forkserver_preload(["delaysim.run.preload"])
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_cell, args=(replace(cfg, display="quiet"), path, sender))
     process.start()
@@ -44,7 +44,7 @@ def _answer(receiver: Connection) -> "Ended | UserError | None":
 
 
 def _cell(cfg: Config, path: Path, sender: Connection) -> None:
-    from delaysim.progress import Display
+    from delaysim.run.progress import Display
 
     threading.Thread(target=_end_with_parent, daemon=True).start()
     try:

@@ -6,14 +6,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from delaysim.config import Config
-from delaysim.experiment import Watcher, decoding_of
 from delaysim.files import digest, read_json, write_json
-from delaysim.identity import identity
 from delaysim.policy.base import cached
 from delaysim.policy.model import Policy
-from delaysim.rollouts import Rollouts, Stream
-from delaysim.stopwatch import Stopwatch
+from delaysim.run.experiment import Watcher, decoding_of
+from delaysim.run.rollouts import Rollouts, Stream
+from delaysim.run.stopwatch import Stopwatch
+from delaysim.settings.config import Config
+from delaysim.settings.identity import identity
 from delaysim.tasks import Task
 
 FIRST_GROUP = 1 << 40

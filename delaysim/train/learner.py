@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from transformers import PreTrainedModel
 
-from delaysim.config import LearnerConf
 from delaysim.estimators import base
 from delaysim.estimators.advantage import advantages
+from delaysim.policy.rollout import Group
 from delaysim.policy.score import Row, Scores, score
-from delaysim.rollout import Group
+from delaysim.settings.config import LearnerConf
 
 
 class Collapsed(Exception):

@@ -18,7 +18,7 @@ PACKAGES = ("simpy", "numpy", "torch", "transformers", "hydra-core", "pandas", "
 
 def code() -> dict[str, Any]:
     """Version of this code: the release, and in a git checkout the commit and a hash of what differs from it."""
-    root = Path(__file__).parent.parent
+    root = Path(__file__).parents[2]
     commit = _git(root, "rev-parse", "HEAD") if (root / ".git").exists() else None
     diff = _git(root, "diff", "HEAD") if commit else None
     return {"version": __version__, "commit": commit, "diff": digest(diff) if diff else None}

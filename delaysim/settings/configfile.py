@@ -6,7 +6,10 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from delaysim.config import (
+from delaysim.errors import UserError
+from delaysim.estimators import discover
+from delaysim.files import write_atomic
+from delaysim.settings.config import (
     ChainConf,
     Config,
     Gsm8kConf,
@@ -15,9 +18,6 @@ from delaysim.config import (
     RecordedConf,
     TinyModelConf,
 )
-from delaysim.errors import UserError
-from delaysim.estimators import discover
-from delaysim.files import write_atomic
 
 KINDS: dict[str, dict[str, type]] = {
     "model": {"tiny": TinyModelConf, "pretrained": PretrainedModelConf},

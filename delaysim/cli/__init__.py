@@ -1,0 +1,1 @@
+"""The command line: compose a configuration, check it, hand it to its mode; and the commands beside runs."""

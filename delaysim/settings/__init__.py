@@ -1,0 +1,1 @@
+"""What a run is: its typed settings, the rules between them, its identity."""

@@ -1,0 +1,1 @@
+"""The update: learner, rules on whole gradients, and the numbers every update records."""
