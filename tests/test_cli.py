@@ -29,7 +29,7 @@ BAD = {
     ("suite=fixed_delay",): "write +suite=",
     ("+suite=fixed_delay", "updtaes=1"): "updtaes: there is no such setting; did you mean updates?",
     ("+suite=fixed_delay", "estimator.epss=1"): "estimator.epss: there is no such setting",
-    ("+suite=fixed_delay", "estimator=foo"): "choose one of gmc, grpo, is, reinforce, tic",
+    ("+suite=fixed_delay", "estimator=foo"): "choose one of a3po, cispo, custom, dapo, decoupled",
     ("+suite=fixed_delay", "D=1,2"): "add -m",
     ("+suite=fixed_delay", "D=-1"): "D=-1: give 0 or more",
     ("+suite=fixed_delay", "G=1"): "G=1: learner.advantage=group_norm needs a group of 2 or more; use G=8",
@@ -54,7 +54,9 @@ BAD = {
     ("+suite=fixed_delay", "task=gsm8k", "task.path=absent.jsonl"): "absent.jsonl",
     ("+suite=fixed_delay", "resume=must"): "resume=must, but there is no run in",
     ("mode=trace", "+suite=simulated_async", "lengths=recorded", "lengths.path=no.csv", "lengths.column=x"): "no.csv",
-    ("frobnicate",): "'frobnicate' is neither a command (status, resume) nor a setting (KEY=VALUE)",
+    (
+        "frobnicate",
+    ): "'frobnicate' is neither a command (status, resume, theory, check-estimator) nor a setting (KEY=VALUE)",
     ("status", "nowhere"): "nowhere is not a directory",
     ("resume", "nowhere"): "nowhere is not a run directory",
 }

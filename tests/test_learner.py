@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from delaysim.estimators import discover
+from delaysim.estimators import make
 from delaysim.policy.codec import CharacterCodec
 from delaysim.policy.rollout import Group, Response
+from delaysim.policy.sample import Decoding
 from delaysim.policy.tiny import load_tiny
 from delaysim.settings.config import LearnerConf, TinyModelConf
 from delaysim.tasks.chain import Chain
@@ -41,8 +42,8 @@ def reference_logp(model, prompt, tokens):
 
 
 def learner(model, name="is", **settings):
-    module = discover()[name]
-    return Learner(model, module, module.Params(), LearnerConf(**{"lr": 1e-2, "warmup": 4, **settings}), 1.0)
+    conf = LearnerConf(**{"lr": 1e-2, "warmup": 4, **settings})
+    return Learner(model, make(name), conf, Decoding(48, 1.0, frozenset()))
 
 
 def flat(model):

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from delaysim.estimators import discover
+from delaysim import estimators
+from delaysim.measures import ess
 from delaysim.policy.codec import CharacterCodec
 from delaysim.policy.noise import GumbelNoise
 from delaysim.policy.rollout import Group, Response
@@ -15,7 +16,7 @@ from delaysim.policy.sample import Decoding, sample
 from delaysim.policy.tiny import load_tiny
 from delaysim.settings.config import LearnerConf, TinyModelConf
 from delaysim.tasks.chain import Chain
-from delaysim.train.diagnostics import ess, group_rows, update_row
+from delaysim.train.diagnostics import group_rows, update_row
 from delaysim.train.learner import Collapsed, Learner
 
 CODEC = CharacterCodec()
@@ -44,9 +45,8 @@ def groups(base):
 
 
 def make(model, name="gmc", params=None, **settings):
-    module = discover()[name]
     conf = LearnerConf(**{"lr": 1e-2, "warmup": 0, "clip": 1e9, **settings})
-    return Learner(model, module, module.Params(**(params or {})), conf, TEMPERATURE)
+    return Learner(model, estimators.make(name, **(params or {})), conf, Decoding(12, TEMPERATURE, frozenset()))
 
 
 def log_probabilities(model, group, response):
@@ -252,6 +252,6 @@ def _log_rho(model, group, response):
 def test_effective_sample_size():
     """The pinned group has 2.19301 effective responses of 4; equal ratios all 4, whatever their size."""
     pinned = torch.tensor([[0.35, -0.2, 1.5, -1.0]], dtype=torch.float64)
-    assert ess(pinned) * 4 == pytest.approx(2.19301, abs=1e-5)
-    assert ess(torch.full((2, 3), 5e3, dtype=torch.float64)) == pytest.approx(1.0, rel=1e-12)
-    assert ess(torch.tensor([[1e4, -1e4, 0.0, 0.0]], dtype=torch.float64)) == 0.25
+    assert float(ess(pinned.flatten())) * 4 == pytest.approx(2.19301, abs=1e-5)
+    assert float(ess(torch.full((2, 3), 5e3, dtype=torch.float64).flatten())) == pytest.approx(1.0, rel=1e-12)
+    assert ess(torch.tensor([[1e4, -1e4, 0.0, 0.0]], dtype=torch.float64).flatten()) == 0.25

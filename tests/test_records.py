@@ -12,7 +12,7 @@ import pytest
 from delaysim import files
 from delaysim.errors import RunFailed, UserError
 from delaysim.files import finite, read_json, write_atomic, write_json
-from delaysim.run.records import ROWS, RunDir, read_rows
+from delaysim.run.records import FILES, ROWS, SCHEMA, RunDir, read_rows
 
 
 @pytest.fixture
@@ -63,10 +63,12 @@ def test_a_file_that_is_not_there_has_no_rows(run):
 def test_truncate_cuts_every_file_back_to_its_checkpoint(run):
     for name in ROWS:
         run.append(name, [{"row": 0}])
+    run.append_bytes("ratios", b"\x00\n\xff\n")
     sizes = run.sizes()
-    assert sizes == dict.fromkeys(ROWS, len(b'{"row":0}\n'))
+    assert sizes == {**dict.fromkeys(ROWS, len(b'{"row":0}\n')), "ratios": 4}
     for name in ROWS:
         run.append(name, [{"row": 1}])
+    run.append_bytes("ratios", b"more")
     run.release()
     again = RunDir(run.path)
     again.acquire()
@@ -75,13 +77,14 @@ def test_truncate_cuts_every_file_back_to_its_checkpoint(run):
         assert again.rows(name) == [{"row": 0}]
         again.append(name, [{"row": 2}])
         assert again.rows(name) == [{"row": 0}, {"row": 2}]
+    assert (run.path / "ratios.bin").read_bytes() == b"\x00\n\xff\n"
     again.release()
 
 
 def test_truncate_to_no_checkpoint_empties_every_file(run):
     run.append("launches", [{"row": 0}])
     run.truncate({})
-    assert run.sizes() == dict.fromkeys(ROWS, 0)
+    assert run.sizes() == dict.fromkeys(FILES, 0)
 
 
 def test_a_file_shorter_than_its_checkpoint_is_refused_and_named(run):
@@ -169,8 +172,8 @@ def test_clear_keeps_the_lock_alone(run):
 def test_manifests_of_another_schema_and_damaged_ones_are_refused(run):
     assert run.manifest() == {}
     assert not run.exists
-    run.write("manifest.json", {"schema": 2})
-    with pytest.raises(UserError, match="run-directory schema 2, this delaysim writes 1"):
+    run.write("manifest.json", {"schema": SCHEMA + 1})
+    with pytest.raises(UserError, match=f"run-directory schema {SCHEMA + 1}, this delaysim writes {SCHEMA}"):
         run.manifest()
     (run.path / "manifest.json").write_text('{"schema": 1, ')
     with pytest.raises(UserError, match=r"manifest\.json is damaged .*resume=never starts the run over"):
@@ -188,5 +191,5 @@ def test_rows_are_on_disk_before_their_size_is_told(run, monkeypatch):
     for name in ROWS:
         run.append(name, [{"row": 0}])
     run.sizes()
-    assert set(synced) == {(run.path / f"{name}.jsonl").stat().st_ino for name in ROWS}
+    assert set(synced) == {(run.path / file).stat().st_ino for file in FILES.values()}
     assert json.loads((run.path / "evals.jsonl").read_bytes()) == {"row": 0}

@@ -77,8 +77,8 @@ def test_a_second_writer_is_refused(base_cache, tmp_path):
 def test_another_schema_is_refused(whole, base_cache, tmp_path):
     run(small_config("updates=1"), tmp_path / "run")
     manifest = tmp_path / "run/manifest.json"
-    manifest.write_text(manifest.read_text().replace('"schema": 1', '"schema": 99'))
-    with pytest.raises(UserError, match="schema 99, this delaysim writes 1"):
+    manifest.write_text(manifest.read_text().replace('"schema": 2', '"schema": 99'))
+    with pytest.raises(UserError, match="schema 99, this delaysim writes 2"):
         run(small_config("updates=1"), tmp_path / "run")
 
 

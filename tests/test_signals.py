@@ -8,6 +8,7 @@ import pytest
 from settings import fingerprint, rows, run, small_config
 
 from delaysim.run import evaluate, rollouts
+from delaysim.run.records import FILES
 from delaysim.train import learner
 
 PLACES = {"generation": (rollouts, "sample"), "update": (learner, "score"), "evaluation": (evaluate, "sample")}
@@ -55,7 +56,7 @@ def test_one_signal_stops_at_the_next_safe_point(whole, tmp_path, monkeypatch, p
     status = json.loads((tmp_path / "status.json").read_text())
     assert (status["state"], status["error"]) == ("interrupted", message)
     pointer = json.loads((tmp_path / "checkpoint.json").read_text())
-    assert all((tmp_path / f"{name}.jsonl").stat().st_size == size for name, size in pointer["sizes"].items())
+    assert all((tmp_path / FILES[name]).stat().st_size == size for name, size in pointer["sizes"].items())
     monkeypatch.undo()
     assert run(small_config("D=3", "resume=must"), tmp_path).state == "done"
     assert fingerprint(tmp_path) == whole

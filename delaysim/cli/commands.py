@@ -9,6 +9,8 @@ from typing import Any
 
 from rich.table import Table
 
+from delaysim.cli.check_estimator import check_estimator
+from delaysim.cli.theory import theory
 from delaysim.errors import UserError
 from delaysim.files import locked, read_json
 from delaysim.run.progress import Display, clock_time, plain_console
@@ -87,4 +89,9 @@ def resume(arguments: list[str]) -> int:
     return finish_run(cfg, path, Display(options.display))
 
 
-COMMANDS: dict[str, Callable[[list[str]], int]] = {"status": status, "resume": resume}
+COMMANDS: dict[str, Callable[[list[str]], int]] = {
+    "status": status,
+    "resume": resume,
+    "theory": theory,
+    "check-estimator": check_estimator,
+}

@@ -20,10 +20,11 @@ from omegaconf.errors import OmegaConfBaseException
 from delaysim.cli.hydra_errors import translate
 from delaysim.cli.plan import Planned, plan_one, print_plan
 from delaysim.errors import UserError
+from delaysim.estimators import discover
 from delaysim.run.progress import Display, plain_console
 from delaysim.run.runner import Ended
 from delaysim.settings.checks import check
-from delaysim.settings.config import Config, register
+from delaysim.settings.config import SHARED_RECIPE, Config, register
 from delaysim.settings.identity import run_path
 from delaysim.settings.places import conf_dir
 
@@ -54,6 +55,17 @@ def first(*values: Any) -> Any:
     return next(value for value in values if value is not None)
 
 
+def one_plus(value: Any) -> Any:
+    """1 + a number, null for null: `eps` as an absolute cap."""
+    return None if value is None else 1 + float(value)
+
+
+def recipe(kind: str, estimator: str, what: str) -> str:
+    """The advantage or aggregation of the chosen recipe."""
+    module = discover().get(estimator) if kind == "published" else None
+    return str(getattr(SHARED_RECIPE if module is None else module.PUBLISHED, what))
+
+
 def choices() -> str:
     """The groups of conf/ and the choices in each, for --help."""
     folders = [folder for folder in sorted(conf_dir().iterdir()) if folder.is_dir() and folder.name != "hydra"]
@@ -66,6 +78,8 @@ def prepare() -> None:
     OmegaConf.register_new_resolver("choices", choices, replace=True)
     OmegaConf.register_new_resolver("scratch", scratch, replace=True)
     OmegaConf.register_new_resolver("first", first, replace=True)
+    OmegaConf.register_new_resolver("one_plus", one_plus, replace=True)
+    OmegaConf.register_new_resolver("recipe", recipe, replace=True)
     register()
 
 

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from delaysim.clock.law import fixed_delay_sim_time
 from delaysim.files import read_json
+from delaysim.ratios import BYTES_PER_TOKEN
 from delaysim.run.progress import clock_time, requested_delay
 from delaysim.run.provenance import cpu
 from delaysim.run.records import read_rows
@@ -109,7 +110,13 @@ def _tokens_bound(cfg: Config, responses: int) -> float:
 
 def _disk(cfg: Config, evaluated: int) -> float:
     rows = cfg.updates * (BYTES_PER_UPDATE + cfg.B * BYTES_PER_GROUP) + evaluated * BYTES_PER_EVAL
-    return rows + 3 * _weights(cfg)
+    return rows + 3 * _weights(cfg) + _ratios(cfg)
+
+
+def _ratios(cfg: Config) -> float:
+    """Bytes of ratios.bin at most: every response of the longest length."""
+    share = {"all": 1.0, "sample": 0.1, "none": 0.0}[cfg.record.ratios]
+    return share * cfg.updates * cfg.B * cfg.G * cfg.sampler.max_new_tokens * BYTES_PER_TOKEN
 
 
 def _weights(cfg: Config) -> float:

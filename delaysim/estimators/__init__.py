@@ -1,4 +1,4 @@
-"""One estimator per file: `Params`, `SCOPE` and `coefficients(batch, params)`. Files found here are estimators.
+"""One estimator per file, declared as `interface` says. Every other file found here is an estimator.
 
 Nothing in this folder imports torch: the rules use tensor methods only, so help, plan and trace stay light.
 """
@@ -7,8 +7,11 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
-SHARED = ("base", "advantage")
+from delaysim.estimators.interface import Estimator
+
+SHARED = ("advantage", "base", "interface", "penalty")
 
 
 @cache
@@ -17,3 +20,9 @@ def discover() -> dict[str, ModuleType]:
     files = sorted(path.stem for path in Path(__file__).parent.glob("*.py"))
     names = [stem for stem in files if not stem.startswith("__") and stem not in SHARED]
     return {stem.rstrip("_"): import_module(f"{__name__}.{stem}") for stem in names}
+
+
+def make(name: str, **settings: Any) -> Estimator:
+    """A built-in estimator, its published settings replaced by those given."""
+    module = discover()[name]
+    return Estimator(name, module, module.Params(**settings))

@@ -16,7 +16,21 @@ if TYPE_CHECKING:
 
 LOG_KAPPA_BOUND = 30.0
 """log kappa saturates here; saturated tokens are counted."""
-AGGREGATIONS = ("seq_mean_token_mean", "seq_mean_token_sum", "token_mean")
+AGGREGATIONS = ("seq_mean_token_mean", "seq_mean_token_sum", "token_mean", "fixed_length")
+SCOPES = ("response", "group", "batch")
+"""What one response's coefficients may depend on: itself, its group, or the whole mini-batch."""
+LEVELS = ("token", "sequence", "trajectory", "none")
+"""Whose plain ratio a coefficient stands for: r_t, its geometric mean s, their product rho, or 1."""
+INPUTS = ("logp", "rewards", "advantages", "delays", "versions", "proximal")
+"""What an estimator may need beside log-ratios and mask; `logp` = the probabilities themselves."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The advantage and the aggregation a paper publishes its method with."""
+
+    advantage: str
+    aggregation: str
 
 
 @dataclass(frozen=True)
@@ -38,7 +52,9 @@ class GroupBatch:
     versions: Tensor
     """[B] updates behind the generating weights."""
     proximal: Tensor | None = None
-    """[B, G, T] log-probabilities under the proximal policy, for estimators that need them."""
+    """[B, G, T] log-probabilities under the proximal policy: the weights at the first step on this mini-batch."""
+    reference: Tensor | None = None
+    """[B, G, T] log-probabilities under the base weights, for the KL penalty."""
 
     @cached_property
     def log_ratio(self) -> Tensor:
@@ -51,6 +67,31 @@ class GroupBatch:
         return self.log_ratio.sum(-1)
 
     @cached_property
+    def ratio(self) -> Tensor:
+        """[B, G, T] token importance ratio r, saturating at the bound; 1 on padding."""
+        return bounded_exp(self.log_ratio)
+
+    @cached_property
+    def rho(self) -> Tensor:
+        """[B, G] trajectory importance ratio, saturating at the bound."""
+        return bounded_exp(self.log_rho)
+
+    @cached_property
+    def log_mean_ratio(self) -> Tensor:
+        """[B, G] mean log-ratio per token: the log of the sequence ratio s (GSPO)."""
+        return self.log_rho / self.lengths.clamp(min=1)
+
+    @cached_property
+    def advantage(self) -> Tensor:
+        """[B, G, 1] advantages, to stand beside token values."""
+        return self.advantages.unsqueeze(-1)
+
+    @cached_property
+    def anchor(self) -> Tensor:
+        """[B, G, T] proximal log-probabilities; at the first step on a mini-batch they are the current ones."""
+        return self.logp if self.proximal is None else self.proximal
+
+    @cached_property
     def lengths(self) -> Tensor:
         """[B, G] response lengths [tokens]."""
         return self.mask.sum(-1)
@@ -59,6 +100,11 @@ class GroupBatch:
 def bounded_exp(log_kappa: Tensor) -> Tensor:
     """exp, saturating at LOG_KAPPA_BOUND."""
     return log_kappa.clamp(max=LOG_KAPPA_BOUND).exp()
+
+
+def unclipped(ratio: Tensor, advantage: Tensor, low: float | Tensor, high: float | Tensor) -> Tensor:
+    """True where PPO's pessimistic minimum takes the unclipped branch, whose gradient is that of the ratio itself."""
+    return ~(((advantage > 0) & (ratio > high)) | ((advantage < 0) & (ratio < low)))
 
 
 def on_tokens(batch: GroupBatch, kappa: Tensor) -> Tensor:
@@ -71,40 +117,22 @@ def saturated(kappa: Tensor) -> int:
     return int((kappa >= exp(LOG_KAPPA_BOUND) * (1 - 1e-6)).sum())
 
 
-def aggregation_weights(mask: Tensor, kind: str) -> Tensor:
+def aggregation_weights(mask: Tensor, kind: str, longest: int = 1) -> Tensor:
     """[B, G, T] weight of each token in the batch's mean; `kind` is one of AGGREGATIONS.
 
     seq_mean_token_mean: tokens averaged within a response, then responses (GRPO, 2402.03300).
     seq_mean_token_sum: tokens summed, then responses averaged (the policy gradient of whole trajectories).
     token_mean: all tokens of the batch averaged (DAPO, 2503.14476).
+    fixed_length: tokens summed and divided by `longest`, the longest response allowed (Dr.GRPO, 2503.20783).
     """
     responses = mask.shape[0] * mask.shape[1]
     if kind == "seq_mean_token_mean":
         return mask / mask.sum(-1, keepdim=True).clamp(min=1) / responses
-    if kind == "seq_mean_token_sum":
-        return mask / responses
-    return mask / mask.sum().clamp(min=1)
+    if kind == "token_mean":
+        return mask / mask.sum().clamp(min=1)
+    return mask / responses / (longest if kind == "fixed_length" else 1)
 
 
-def loss_weights(batch: GroupBatch, kappa: Tensor, aggregation: str) -> Tensor:
+def loss_weights(batch: GroupBatch, kappa: Tensor, aggregation: str, longest: int = 1) -> Tensor:
     """[B, G, T] the factor of each token's log-probability in the objective to be maximised."""
-    return kappa * batch.advantages.unsqueeze(-1) * aggregation_weights(batch.mask, aggregation)
-
-
-@dataclass(frozen=True)
-class Kept:
-    """How much of each response's importance weight an estimator keeps."""
-
-    kappa: Tensor
-    """[B, G] mean coefficient over the response's tokens."""
-    weight: Tensor
-    """[B, G] kappa / rho."""
-    removed: Tensor
-    """[B, G] importance mass taken away: max(rho - kappa, 0)."""
-
-
-def kept(batch: GroupBatch, kappa: Tensor) -> Kept:
-    """Compare coefficients [B, G, T] with the trajectory ratio they stand for."""
-    mean = (kappa * batch.mask).sum(-1) / batch.lengths.clamp(min=1)
-    rho = bounded_exp(batch.log_rho)
-    return Kept(mean, mean / rho.clamp(min=1e-300), (rho - mean).clamp(min=0))
+    return kappa * batch.advantage * aggregation_weights(batch.mask, aggregation, longest)

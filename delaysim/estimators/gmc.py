@@ -11,12 +11,16 @@ from dataclasses import dataclass
 from math import log, log1p
 from typing import TYPE_CHECKING
 
-from delaysim.estimators.base import GroupBatch, bounded_exp, on_tokens
+from delaysim.estimators.base import GroupBatch, Recipe, bounded_exp, on_tokens
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 SCOPE = "group"
+LEVEL = "trajectory"
+NEEDS = ()
+DIAL = ("eps",)
+PUBLISHED = Recipe("group_norm", "seq_mean_token_sum")
 
 
 @dataclass
@@ -26,6 +30,11 @@ class Params:
     name: str = "gmc"
     eps: float = 0.28
     """The group's mean ratio is capped at 1 + eps."""
+
+
+def mass_bound(params: Params) -> float:
+    """Largest group mean of kappa on one-token responses; no weight kappa/rho exceeds 1."""
+    return 1 + params.eps
 
 
 def coefficients(batch: GroupBatch, params: Params) -> Tensor:

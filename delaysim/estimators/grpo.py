@@ -2,7 +2,7 @@
 
 The published loss is the pessimistic minimum of r*A and clip(r, 1-eps, 1+eps)*A. Its gradient is r*A*grad log pi
 where the minimum is the unclipped branch and nothing elsewhere; a token with A < 0 and r > 1 is not bounded.
-No KL term.
+No KL term (`learner.kl` adds one).
 """
 
 from __future__ import annotations
@@ -10,12 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from delaysim.estimators.base import GroupBatch, bounded_exp
+from delaysim.estimators.base import GroupBatch, Recipe, unclipped
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 SCOPE = "response"
+LEVEL = "token"
+NEEDS = ("advantages",)
+DIAL = ("eps",)
+PUBLISHED = Recipe("group_norm", "seq_mean_token_mean")
 
 
 @dataclass
@@ -29,7 +33,4 @@ class Params:
 
 def coefficients(batch: GroupBatch, params: Params) -> Tensor:
     """Kappa [B, G, T] = r where the clip does not bind, else 0."""
-    ratio, advantage = bounded_exp(batch.log_ratio), batch.advantages.unsqueeze(-1)
-    too_high = (advantage > 0) & (ratio > 1 + params.eps)
-    too_low = (advantage < 0) & (ratio < 1 - params.eps)
-    return ratio * batch.mask * ~(too_high | too_low)
+    return batch.ratio * batch.mask * unclipped(batch.ratio, batch.advantage, 1 - params.eps, 1 + params.eps)

@@ -8,12 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from delaysim.estimators.base import GroupBatch, bounded_exp, on_tokens
+from delaysim.estimators.base import GroupBatch, Recipe, on_tokens
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 SCOPE = "response"
+LEVEL = "trajectory"
+NEEDS = ()
+DIAL = ()
+PUBLISHED = Recipe("group_norm", "seq_mean_token_sum")
 
 
 @dataclass
@@ -25,4 +29,4 @@ class Params:
 
 def coefficients(batch: GroupBatch, params: Params) -> Tensor:
     """Kappa [B, G, T] = rho, saturating at the shared bound."""
-    return on_tokens(batch, bounded_exp(batch.log_rho))
+    return on_tokens(batch, batch.rho)

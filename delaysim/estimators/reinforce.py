@@ -8,12 +8,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from delaysim.estimators.base import GroupBatch
+from delaysim.estimators.base import GroupBatch, Recipe
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 SCOPE = "response"
+LEVEL = "none"
+NEEDS = ()
+DIAL = ()
+PUBLISHED = Recipe("group_norm", "seq_mean_token_mean")
 
 
 @dataclass

@@ -1,5 +1,6 @@
 """One training run, end to end: the clock asks, this generates, trains, evaluates, records and saves."""
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -9,7 +10,9 @@ from delaysim.clock import TICKS, Clock, Law, Train
 from delaysim.clock.trace import group_rows, moments
 from delaysim.errors import Interrupted, RunFailed
 from delaysim.policy.model import Policy
+from delaysim.policy.rollout import Group
 from delaysim.policy.sample import Decoding
+from delaysim.ratios import frame
 from delaysim.run.checkpoint import Checkpoints, Pointer
 from delaysim.run.evaluate import evaluate
 from delaysim.run.pending import Pending
@@ -20,10 +23,13 @@ from delaysim.run.tracefile import write_trace
 from delaysim.settings.config import Config
 from delaysim.tasks import Task
 from delaysim.train import diagnostics
-from delaysim.train.learner import Learner
+from delaysim.train.learner import Learner, Outcome
+from delaysim.train.recorded import recorded
 
 SAVE_AFTER_S = 60.0
 """During a long launch, progress is made durable about this often [wall seconds]."""
+SAMPLE_EVERY = 10
+"""record.ratios=sample keeps the mini-batches of every tenth update."""
 
 
 class Watcher(Protocol):
@@ -95,8 +101,14 @@ class Experiment:
         row = {"update": train.update, **row, **times, "tokens_per_s": row["tokens"] / times["wall_s"]}
         self.run.append("updates", [row])
         self.run.append("groups", per_group)
+        self._record_ratios(train.update, outcome, groups)
         self.watcher.updated(row)
         self._after_publish()
+
+    def _record_ratios(self, update: int, outcome: Outcome, groups: Sequence[Group]) -> None:
+        which = self.cfg.record.ratios
+        if which == "all" or (which == "sample" and update % SAMPLE_EVERY == 0):
+            self.run.append_bytes("ratios", frame(recorded(update, outcome, groups)))
 
     def _after_publish(self) -> None:
         last, every = self._version == self.law.n_updates, self.cfg.evaluation.every

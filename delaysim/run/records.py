@@ -11,10 +11,12 @@ from typing import Any, BinaryIO
 from delaysim.errors import RunFailed, UserError
 from delaysim.files import finite, locked, read_json, write_json
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the run directory's layout; readers refuse others."""
 ROWS = ("launches", "updates", "groups", "evals")
-"""The append-only files, one JSON object a line."""
+"""The append-only tables, one JSON object a line."""
+FILES = {**{name: f"{name}.jsonl" for name in ROWS}, "ratios": "ratios.bin"}
+"""Every append-only file."""
 
 
 class RunDir:
@@ -84,29 +86,33 @@ class RunDir:
         file.write(lines.encode())
         file.flush()
 
+    def append_bytes(self, name: str, data: bytes) -> None:
+        """Append a block to a file that is no table, in one write."""
+        file = self._file(name)
+        file.write(data)
+        file.flush()
+
     def rows(self, name: str) -> list[dict[str, Any]]:
         """All whole rows of a file; a torn last line is left out."""
         return list(read_rows(self.path / f"{name}.jsonl"))
 
     def sizes(self, sync: bool = True) -> dict[str, int]:
         """Bytes in each append-only file, flushed to disk first."""
-        for name in ROWS:
+        for name in FILES:
             if sync:
                 os.fsync(self._file(name).fileno())
-        return {name: os.fstat(self._file(name).fileno()).st_size for name in ROWS}
+        return {name: os.fstat(self._file(name).fileno()).st_size for name in FILES}
 
     def truncate(self, sizes: Mapping[str, int]) -> None:
         """Cut every append-only file back to a checkpoint's sizes."""
-        for name in ROWS:
+        for name, file in FILES.items():
             if os.fstat(self._file(name).fileno()).st_size < sizes.get(name, 0):
-                raise RunFailed(
-                    f"{self.path / name}.jsonl is shorter than its checkpoint says: resume=never starts over"
-                )
+                raise RunFailed(f"{self.path / file} is shorter than its checkpoint says: resume=never starts over")
             self._file(name).truncate(sizes.get(name, 0))
 
     def _file(self, name: str) -> BinaryIO:
         if name not in self._open:
-            self._open[name] = (self.path / f"{name}.jsonl").open("ab")
+            self._open[name] = (self.path / FILES[name]).open("ab")
         return self._open[name]
 
 

@@ -128,20 +128,22 @@ def _disk(error: OSError, path: Path) -> str:
 def _build(cfg: Config, run: RunDir, display: Display, status: StatusFile) -> "Experiment":
     import torch
 
-    from delaysim.estimators import discover
     from delaysim.policy.model import load_policy
-    from delaysim.run.experiment import Experiment
+    from delaysim.rules import discover
+    from delaysim.run.experiment import Experiment, decoding_of
     from delaysim.run.taskload import load_task
+    from delaysim.settings.chosen import chosen_estimator
+    from delaysim.train.gradient import Rule
     from delaysim.train.learner import Learner
 
+    estimator, rule = chosen_estimator(cfg.estimator), Rule(discover()[cfg.rule.name], cfg.rule)
     torch.set_num_threads(cfg.threads)
     watcher = display.watcher(cfg, status)
     task = load_task(cfg)
     policy = load_policy(cfg.model, task, watcher.working)
     manifest = run.manifest()
     law = Law(**manifest["law"]) if manifest else _settle(cfg, policy, task, watcher)
-    estimator = discover()[cfg.estimator.name]
-    learner = Learner(policy.model, estimator, cfg.estimator, cfg.learner, cfg.sampler.temperature)
+    learner = Learner(policy.model, estimator, cfg.learner, decoding_of(cfg, policy), rule)
     _write_manifest(cfg, run, law, manifest, sum(p.numel() for p in policy.model.parameters()))
     display.begin(cfg, law, run.path, resumed=bool(manifest))
     return Experiment(cfg, law, run, policy, task, learner, watcher)

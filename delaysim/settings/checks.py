@@ -5,14 +5,19 @@ from math import isfinite
 from operator import attrgetter
 from typing import Any
 
+from delaysim import estimators, rules
 from delaysim.errors import UserError
 from delaysim.estimators.advantage import ADVANTAGES, NEEDS_GROUP
 from delaysim.estimators.base import AGGREGATIONS
+from delaysim.estimators.interface import dial
+from delaysim.estimators.penalty import PENALTIES
 from delaysim.settings.config import AUTO, Config, LognormalConf, TinyModelConf
 
 LEAST = {
     "learner.warmup": 0,
     "learner.weight_decay": 0,
+    "learner.kl": 0,
+    "learner.updates_per_batch": 1,
     "learner.bucket": 1,
     "learner.pack": 0,
     "sampler.max_new_tokens": 1,
@@ -60,6 +65,9 @@ def _choices(cfg: Config) -> None:
     _one_of("mode", cfg.mode, ("train", "trace", "plan"))
     _one_of("resume", cfg.resume, ("auto", "must", "never"))
     _one_of("display", cfg.display, ("auto", "live", "plain", "quiet"))
+    _one_of("recipe", cfg.recipe, ("shared", "published"))
+    _one_of("record.ratios", cfg.record.ratios, ("all", "sample", "none"))
+    _one_of("learner.kl_penalty", cfg.learner.kl_penalty, PENALTIES)
     _one_of("learner.advantage", cfg.learner.advantage, ADVANTAGES)
     _one_of("learner.aggregation", cfg.learner.aggregation, AGGREGATIONS)
     _one_of("sampler.kind", cfg.sampler.kind, ("hf",))
@@ -130,11 +138,9 @@ def _training(cfg: Config) -> None:
             f"G=1: learner.advantage={cfg.learner.advantage} needs a group of 2 or more; "
             "use G=8, or learner.advantage=reward"
         )
-    eps = getattr(cfg.estimator, "eps", None)
-    if eps is not None:
-        _at_least("eps", eps, 0)
-    elif cfg.eps is not None:
-        raise UserError(f"eps={cfg.eps:g}: the estimator {cfg.estimator.name} has no threshold; drop eps")
+    _method("estimator", cfg.estimator, estimators.discover())
+    _method("rule", cfg.rule, rules.discover())
+    _threshold(cfg)
     if cfg.lr is None:
         raise UserError("lr=null: give a learning rate, e.g. lr=3e-4")
     if cfg.sampler.temperature <= 0:
@@ -155,6 +161,30 @@ def _training(cfg: Config) -> None:
             f"task.min_terms={cfg.task.min_terms} task.max_terms={cfg.task.max_terms}: "
             "give 2 <= min_terms <= max_terms <= 12"
         )
+
+
+def _method(group: str, params: Any, modules: dict[str, Any]) -> None:
+    """An estimator's or a rule's own settings: numbers at least 0, texts among its choices."""
+    choices = getattr(modules.get(params.name), "CHOICES", {})
+    for field in fields(params):
+        key, value = f"{group}.{field.name}", getattr(params, field.name)
+        if field.name in choices:
+            _one_of(key, value, choices[field.name])
+        elif field.name == "cap":
+            _above(key, value, 0)
+        elif isinstance(value, float):
+            _at_least("eps" if field.name == "eps" else key, value, 0)
+
+
+def _threshold(cfg: Config) -> None:
+    if cfg.estimator.name == "custom":
+        if cfg.recipe == "published":
+            raise UserError(
+                "recipe=published: a user's file has none; give learner.advantage= and learner.aggregation="
+            )
+        return
+    if cfg.eps is not None and not dial(estimators.discover()[cfg.estimator.name], cfg.estimator):
+        raise UserError(f"eps={cfg.eps:g}: the estimator {cfg.estimator.name} has no threshold; drop eps")
 
 
 def _at_least(key: str, value: float, low: float) -> None:

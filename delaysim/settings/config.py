@@ -6,6 +6,10 @@ from typing import Any, Union
 from hydra.core.config_store import ConfigStore
 from omegaconf import MISSING
 
+from delaysim.estimators.base import Recipe
+
+SHARED_RECIPE = Recipe("group_norm", "seq_mean_token_mean")
+"""What every estimator gets unless recipe=published."""
 AUTO = "auto"
 """In place of a number: taken from the pilot."""
 
@@ -142,14 +146,33 @@ class LearnerConf:
     """Largest gradient norm; a larger gradient is scaled down to it."""
     warmup: int = 10
     """Updates of linear warm-up."""
-    advantage: str = "group_norm"
-    """group_norm | group_mean | reward."""
-    aggregation: str = "seq_mean_token_mean"
-    """seq_mean_token_mean | seq_mean_token_sum | token_mean."""
+    advantage: str = SHARED_RECIPE.advantage
+    """group_norm | group_mean | leave_one_out | length_norm | reward | signed_reward."""
+    aggregation: str = SHARED_RECIPE.aggregation
+    """seq_mean_token_mean | seq_mean_token_sum | token_mean | fixed_length (of sampler.max_new_tokens)."""
+    kl: float = 0.0
+    """Weight of the KL penalty towards the base weights; 0 = none."""
+    kl_penalty: str = "k3"
+    """k2 | k3: whose gradient it has (delaysim/estimators/penalty.py)."""
+    updates_per_batch: int = 1
+    """Optimiser steps on each mini-batch; the weights before the first are the proximal policy."""
     bucket: int = 16
     """Sequences processed together, sorted by length so that little is padded."""
     pack: int = 96
     """Responses to one prompt share a sequence of up to this many tokens; 0 = each has its own."""
+
+
+@dataclass
+class CustomConf:
+    """An estimator in a file of the user's (docs/estimators/README.md)."""
+
+    name: str = "custom"
+    path: str = MISSING
+    """A Python file with `coefficients(batch, params)`."""
+    eps: float | None = None
+    """Sets the file's dial; null = its own default."""
+    settings: dict[str, Any] = field(default_factory=dict)
+    """Fields of the file's Params, e.g. +estimator.settings.cap=3."""
 
 
 @dataclass
@@ -174,6 +197,14 @@ class CheckpointConf:
 
     every: int = 20
     """Updates between checkpoints; the last update always has one."""
+
+
+@dataclass
+class RecordConf:
+    """What is kept beside the rows."""
+
+    ratios: str = MISSING
+    """Token log-probabilities that `delaysim screen` replays: all | sample (every tenth update) | none."""
 
 
 @dataclass
@@ -208,20 +239,24 @@ class Config:
     """N, learner updates."""
     lr: float | None = None
     """AdamW learning rate."""
+    recipe: str = "shared"
+    """shared: one advantage and aggregation for every estimator; published: each paper's own."""
     clock: ClockConf = field(default_factory=ClockConf)
     lengths: Any = MISSING
     model: Any = MISSING
     task: Any = MISSING
     sampler: SamplerConf = field(default_factory=SamplerConf)
     estimator: Any = MISSING
+    rule: Any = MISSING
     learner: LearnerConf = field(default_factory=LearnerConf)
     evaluation: EvaluationConf = field(default_factory=EvaluationConf)
     checkpoint: CheckpointConf = field(default_factory=CheckpointConf)
+    record: RecordConf = field(default_factory=RecordConf)
 
 
 def register() -> None:
     """Give Hydra the schemas that the files of `conf/` name. The estimators bring their own."""
-    from delaysim.estimators import discover
+    from delaysim import estimators, rules
 
     store = ConfigStore.instance().store
     store(name="base_config", node=Config)
@@ -229,7 +264,11 @@ def register() -> None:
         "lengths": {"lognormal": LognormalConf, "recorded": RecordedConf},
         "model": {"tiny": TinyModelConf, "pretrained": PretrainedModelConf},
         "task": {"chain": ChainConf, "gsm8k": Gsm8kConf},
-        "estimator": {name: module.Params for name, module in discover().items()},
+        "estimator": {
+            "custom": CustomConf,
+            **{name: module.Params for name, module in estimators.discover().items()},
+        },
+        "rule": {name: module.Params for name, module in rules.discover().items()},
     }
     for group, nodes in schemas.items():
         for name, node in nodes.items():

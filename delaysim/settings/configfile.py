@@ -6,12 +6,13 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
+from delaysim import estimators, rules
 from delaysim.errors import UserError
-from delaysim.estimators import discover
 from delaysim.files import write_atomic
 from delaysim.settings.config import (
     ChainConf,
     Config,
+    CustomConf,
     Gsm8kConf,
     LognormalConf,
     PretrainedModelConf,
@@ -45,7 +46,10 @@ def _build(values: dict[str, Any]) -> Config:
     nested = dict(values)
     for group, kinds in KINDS.items():
         nested[group] = kinds[values[group]["kind"]](**values[group])
-    nested["estimator"] = discover()[values["estimator"]["name"]].Params(**values["estimator"])
+    custom = values["estimator"]["name"] == "custom"
+    params = CustomConf if custom else estimators.discover()[values["estimator"]["name"]].Params
+    nested["estimator"] = params(**values["estimator"])
+    nested["rule"] = rules.discover()[values["rule"]["name"]].Params(**values["rule"])
     nested["lengths"] = (RecordedConf if "path" in values["lengths"] else LognormalConf)(**values["lengths"])
     for field in fields(Config):
         if is_dataclass(field.type) and isinstance(nested[field.name], dict):
@@ -56,7 +60,7 @@ def _build(values: dict[str, Any]) -> Config:
 def _absolute(values: dict[str, Any]) -> dict[str, Any]:
     """Data files by absolute path, so that a run can be resumed from another directory."""
     result = dict(values)
-    for group in ("task", "lengths", "model"):
+    for group in ("task", "lengths", "model", "estimator"):
         result[group] = {key: _place(key, value) for key, value in values[group].items()}
     return result
 

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from delaysim.data import model_digest
+from delaysim.estimators import discover
+from delaysim.estimators.interface import dial, dialled
 from delaysim.files import digest, file_digest
 from delaysim.settings.config import AUTO, Config
 
@@ -26,9 +28,10 @@ def identity(cfg: Config) -> dict[str, Any]:
         "model": model,
         "task": _content(asdict(cfg.task)),
         "sampler": asdict(cfg.sampler),
-        "estimator": asdict(cfg.estimator),
-        "learner": asdict(cfg.learner),
+        "estimator": _content(asdict(cfg.estimator)),
+        "learner": _learner(cfg),
         "evaluation": asdict(cfg.evaluation),
+        **({} if cfg.rule.name == "none" else {"rule": asdict(cfg.rule)}),
     }
 
 
@@ -38,8 +41,8 @@ def run_id(cfg: Config) -> str:
     delay = f"D{cfg.D}" if cfg.D is not None else f"lam{cfg.clock.lam:g}"
     if cfg.mode == "trace":
         return f"{cfg.suite_name}-{delay}-N{cfg.updates}-s{cfg.seed}-{key}"
-    eps = getattr(cfg.estimator, "eps", None)
-    parts = [cfg.estimator.name, delay, None if eps is None else f"eps{eps:g}", f"G{cfg.G}", model_name(cfg)]
+    rule = None if cfg.rule.name == "none" else cfg.rule.name
+    parts = [estimator_name(cfg), rule, delay, _threshold(cfg), f"G{cfg.G}", model_name(cfg)]
     return "-".join([*filter(None, parts), cfg.task.kind, f"s{cfg.seed}", key])
 
 
@@ -56,9 +59,35 @@ def model_name(cfg: Config) -> str:
     return Path(cfg.model.path.removeprefix("pkg:")).name.split(".")[0].lower()
 
 
+def estimator_name(cfg: Config) -> str:
+    """The estimator's name; of a user's file, the file's."""
+    return Path(cfg.estimator.path).stem if cfg.estimator.name == "custom" else str(cfg.estimator.name)
+
+
+def threshold(cfg: Config) -> float | None:
+    """The estimator's threshold on the scale of `eps`; None where it has none, or a user's file keeps its own."""
+    if cfg.estimator.name == "custom":
+        return cfg.estimator.eps
+    return dialled(discover()[cfg.estimator.name], cfg.estimator)
+
+
 def needs_pilot(cfg: Config) -> bool:
     """Whether the law takes L_ref or the look-ahead from a pilot."""
     return cfg.clock.lam > 0 and AUTO in (cfg.clock.L_ref, cfg.clock.eta)
+
+
+def _threshold(cfg: Config) -> str | None:
+    if cfg.estimator.name == "custom":
+        return None if cfg.estimator.eps is None else f"eps{cfg.estimator.eps:g}"
+    names = dial(discover()[cfg.estimator.name], cfg.estimator)
+    return f"{names[0]}{getattr(cfg.estimator, names[0]):g}" if names else None
+
+
+def _learner(cfg: Config) -> dict[str, Any]:
+    """What the learner reads: a penalty of weight 0 has no kind, and one step on a mini-batch needs no count."""
+    unread = {"kl", "kl_penalty"} if cfg.learner.kl == 0 else set()
+    unread |= {"updates_per_batch"} if cfg.learner.updates_per_batch == 1 else set()
+    return {key: value for key, value in asdict(cfg.learner).items() if key not in unread}
 
 
 def _clock(cfg: Config) -> dict[str, Any]:

@@ -5,21 +5,15 @@ from typing import Any
 
 import torch
 
-from delaysim.estimators.base import bounded_exp, kept, saturated
+from delaysim import measures
+from delaysim.estimators.base import saturated
 from delaysim.policy.rollout import Group
 from delaysim.train.learner import Outcome
 
 
-def ess(log_rho: torch.Tensor) -> float:
-    """(sum rho)^2 / sum rho^2 / n over the mini-batch, in log space; 1 = every response counts alike."""
-    flat = log_rho.flatten()
-    return float((2 * flat.logsumexp(0) - (2 * flat).logsumexp(0)).exp()) / flat.numel()
-
-
 def update_row(outcome: Outcome, groups: Sequence[Group]) -> dict[str, Any]:
     """Columns of one row of `updates`, but for time."""
-    batch, part = outcome.batch, kept(outcome.batch, outcome.kappa)
-    rho, delays = bounded_exp(batch.log_rho), batch.delays.double()
+    batch, delays = outcome.batch, outcome.batch.delays.double()
     responses = [response for group in groups for response in group.responses]
     return {
         "reward_mean": float(batch.rewards.mean()),
@@ -30,33 +24,55 @@ def update_row(outcome: Outcome, groups: Sequence[Group]) -> dict[str, Any]:
         "length_mean": float(batch.lengths.mean()),
         "truncated": sum(not response.finished for response in responses) / len(responses),
         "mixed": float((batch.rewards.amax(1) > batch.rewards.amin(1)).double().mean()),
-        "ess": ess(batch.log_rho),
-        "ratio_mean": float(rho.mean()),
-        "ratio_median": float(rho.median()),
-        "ratio_max": float(rho.max()),
-        "log_ratio_sd": float(batch.log_rho.std(unbiased=False)),
+        **_ratios(outcome),
+        **_coefficients(outcome),
         "fresh_log_ratio": outcome.fresh_log_ratio,
-        "kept": float(part.kappa.mean()),
-        "removed": float(part.removed.mean()),
-        "saturated": saturated(outcome.kappa),
         "entropy": outcome.entropy,
         "grad_norm": outcome.grad_norm,
+        "grad_cos": outcome.grad_cos,
         "lr": outcome.lr,
         "tokens": int(batch.mask.sum()),
     }
 
 
+def _ratios(outcome: Outcome) -> dict[str, Any]:
+    """How far the mini-batch is from the current weights, whatever the estimator."""
+    batch, rho, flat = outcome.batch, outcome.batch.rho, outcome.batch.log_rho.flatten()
+    return {
+        "ess": float(measures.ess(flat)),
+        "ess_token": measures.ess_token(batch.log_rho, batch.lengths),
+        "ratio_min": float(rho.min()),
+        "ratio_median": float(rho.median()),
+        "ratio_mean": float(rho.mean()),
+        "ratio_max": float(rho.max()),
+        "hill": measures.hill(flat),
+        "top_share": float(measures.top_share(flat)),
+        "log_ratio_sd": float(flat.std(unbiased=False)),
+        "kl_mu_pi_k1": float(measures.kl_mu_pi_k1(batch).mean()),
+        "kl_mu_pi_k3": float(measures.kl_mu_pi_k3(batch).mean()),
+        "kl_pi_mu": float(measures.kl_pi_mu(batch).mean()),
+    }
+
+
+def _coefficients(outcome: Outcome) -> dict[str, Any]:
+    """What the estimator made of it."""
+    batch, kappa = outcome.batch, outcome.kappa
+    kept, touched = measures.kept(batch, kappa), measures.touched(batch, kappa, outcome.level)
+    return {
+        "kept": float(kept.mean()),
+        "removed": float(measures.removed(batch, kept).mean()),
+        "intervention": float(touched.any(-1).double().mean()),
+        "clip_fraction": float(touched.sum() / batch.mask.sum()),
+        "second_moment": float(measures.second_moment(batch, kept).mean()),
+        "kept_length_corr": measures.correlation(kept, batch.lengths),
+        "kept_delay_corr": measures.correlation(kept, batch.delays[:, None].expand_as(kept)),
+        "saturated": saturated(kappa),
+    }
+
+
 def group_rows(outcome: Outcome, groups: Sequence[Group], update: int) -> list[dict[str, Any]]:
     """One row of `groups` per consumed group."""
-    batch, part = outcome.batch, kept(outcome.batch, outcome.kappa)
-    columns = {
-        "reward_mean": batch.rewards.mean(1),
-        "ratio_mean": bounded_exp(batch.log_rho).mean(1),
-        "ratio_max": bounded_exp(batch.log_rho).amax(1),
-        "kept": part.kappa.mean(1),
-        "removed": part.removed.mean(1),
-    }
-    values = {name: column.tolist() for name, column in columns.items()}
+    values = {name: column.tolist() for name, column in _group_columns(outcome).items()}
     return [
         {
             "update": update,
@@ -69,3 +85,25 @@ def group_rows(outcome: Outcome, groups: Sequence[Group], update: int) -> list[d
         }
         for b, group in enumerate(groups)
     ]
+
+
+def _group_columns(outcome: Outcome) -> dict[str, torch.Tensor]:
+    batch, kappa, rho = outcome.batch, outcome.kappa, outcome.batch.rho
+    kept, touched = measures.kept(batch, kappa), measures.touched(batch, kappa, outcome.level)
+    return {
+        "reward_mean": batch.rewards.mean(1),
+        "ess": measures.ess(batch.log_rho),
+        "ratio_min": rho.amin(1),
+        "ratio_median": rho.median(1).values,
+        "ratio_mean": rho.mean(1),
+        "ratio_max": rho.amax(1),
+        "top_share": measures.top_share(batch.log_rho),
+        "kl_mu_pi_k1": measures.kl_mu_pi_k1(batch).mean(1),
+        "kl_mu_pi_k3": measures.kl_mu_pi_k3(batch).mean(1),
+        "kl_pi_mu": measures.kl_pi_mu(batch).mean(1),
+        "kept": kept.mean(1),
+        "removed": measures.removed(batch, kept).mean(1),
+        "intervention": touched.any(-1).double().mean(1),
+        "clip_fraction": touched.sum((1, 2)) / batch.mask.sum((1, 2)).clamp(min=1),
+        "second_moment": measures.second_moment(batch, kept).mean(1),
+    }

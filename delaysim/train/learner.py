@@ -1,18 +1,21 @@
 """One learner update: score the mini-batch, ask the estimator for coefficients, step. It knows no algorithm."""
 
+import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from types import ModuleType
-from typing import Any
+from dataclasses import dataclass, replace
 
 import torch
 from transformers import PreTrainedModel
 
 from delaysim.estimators import base
 from delaysim.estimators.advantage import advantages
+from delaysim.estimators.interface import Estimator
+from delaysim.estimators.penalty import penalty
 from delaysim.policy.rollout import Group
+from delaysim.policy.sample import Decoding
 from delaysim.policy.score import Row, Scores, score
 from delaysim.settings.config import LearnerConf
+from delaysim.train.gradient import NO_RULE, Gradient, Rule
 
 
 class Collapsed(Exception):
@@ -21,28 +24,40 @@ class Collapsed(Exception):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one update saw and did, for the records."""
+    """What one update saw and did, for the records. Of several steps on one mini-batch, the last."""
 
     batch: base.GroupBatch
     kappa: torch.Tensor
     """[B, G, T] the estimator's coefficients."""
+    level: str
+    """The plain ratio they stand for: token | sequence | trajectory | none."""
     fresh_log_ratio: float
     """Largest |log-ratio| measured on a token at delay 0, before it is set to 0; 0 where there is none."""
     entropy: float
     """Mean softmax entropy of the current weights on response tokens [nats]."""
     grad_norm: float
-    """Before clipping."""
+    """Before clipping; of what the update rule made of the gradient."""
+    grad_cos: float | None
+    """Cosine of this gradient with the previous one; None at the first, and for a model too large to keep one."""
     lr: float
+    """After the update rule's scaling; 0 where it skipped the step."""
 
 
 class Learner:
     """The optimiser around one model."""
 
     def __init__(
-        self, model: PreTrainedModel, estimator: ModuleType, params: Any, conf: LearnerConf, temperature: float
+        self,
+        model: PreTrainedModel,
+        estimator: Estimator,
+        conf: LearnerConf,
+        decoding: Decoding,
+        rule: Rule = NO_RULE,
     ) -> None:
-        self.model, self._estimator, self._params, self._conf = model, estimator, params, conf
-        self._temperature = temperature
+        self.model, self._estimator, self._rule, self._conf = model, estimator, rule, conf
+        self._decoding = decoding
+        self._reference = copy.deepcopy(model) if conf.kl > 0 else None
+        self._gradient = Gradient(model, rule)
         self._names = [name for name, _ in model.named_parameters()]
         self._optimiser = torch.optim.AdamW(
             model.parameters(),
@@ -53,23 +68,42 @@ class Learner:
         )
 
     def update(self, update: int, groups: Sequence[Group]) -> Outcome:
-        """Train on B groups. Raises `Collapsed` and leaves the weights as they were."""
+        """Train on B groups. Raises `Collapsed` and leaves the weights as the last whole step left them."""
+        first = outcome = self._one_step(update, groups, None)
+        for _ in range(self._conf.updates_per_batch - 1):
+            outcome = self._one_step(update, groups, first.batch)
+        return replace(outcome, fresh_log_ratio=first.fresh_log_ratio)
+
+    def _one_step(self, update: int, groups: Sequence[Group], first: base.GroupBatch | None) -> Outcome:
         rows = [Row(group.prompt, response.tokens) for group in groups for response in group.responses]
-        scores = score(self.model, rows, self._temperature, self._conf.bucket, self._conf.pack)
-        batch, fresh = self._batch(update, groups, scores)
+        scores = self._score(self.model, rows)
+        batch, fresh = self._batch(update, groups, rows, scores, first)
         kappa = self._coefficients(update, groups, batch)
-        weights = base.loss_weights(batch, kappa, self._conf.aggregation).flatten(0, 1)
-        loss = -(scores.flat(weights).to(scores.logp.dtype) * scores.logp).sum()
+        batch = replace(batch, advantages=self._rule.advantages(batch, kappa, lambda: self._squared_norms(rows, batch)))
+        weights = self._loss_weights(batch, kappa)
+        loss = -(scores.flat(weights.flatten(0, 1)).to(scores.logp.dtype) * scores.logp).sum()
         self._optimiser.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        norm, lr = self._step(update)
-        return Outcome(batch, kappa, fresh, float(scores.entropy.mean()), norm, lr)
+        cosine, applied = self._gradient.direct()
+        norm, lr = self._step(update, self._rule.step_scale(batch, kappa) if applied else 0.0)
+        return Outcome(batch, kappa, self._estimator.level, fresh, float(scores.entropy.mean()), norm, cosine, lr)
 
-    def _batch(self, update: int, groups: Sequence[Group], scores: Scores) -> tuple[base.GroupBatch, float]:
+    def _score(self, model: PreTrainedModel, rows: Sequence[Row]) -> Scores:
+        return score(model, rows, self._decoding.temperature, self._conf.bucket, self._conf.pack)
+
+    def _batch(
+        self,
+        update: int,
+        groups: Sequence[Group],
+        rows: Sequence[Row],
+        scores: Scores,
+        first: base.GroupBatch | None,
+    ) -> tuple[base.GroupBatch, float]:
         shape = len(groups), len(groups[0].responses), -1
-        rows = shape[0] * shape[1]
-        logp = scores.padded(rows, scores.logp.detach().double()).view(shape)
-        mask = scores.padded(rows, torch.ones_like(scores.logp, dtype=torch.float64)).view(shape)
+        logp = scores.padded(len(rows), scores.logp.detach().double()).view(shape)
+        if first is not None:
+            return replace(first, logp=logp, proximal=first.logp), 0.0
+        mask = scores.padded(len(rows), torch.ones_like(scores.logp, dtype=torch.float64)).view(shape)
         behaviour = _behaviour(groups, logp)
         rewards = torch.tensor([group.rewards for group in groups], dtype=torch.float64)
         versions = torch.tensor([group.version for group in groups])
@@ -80,19 +114,46 @@ class Learner:
             behaviour=torch.where(fresh, logp, behaviour),
             mask=mask,
             rewards=rewards,
-            advantages=advantages(rewards, self._conf.advantage),
+            advantages=advantages(rewards, self._conf.advantage, mask.sum(-1)),
             delays=update - versions,
             versions=versions,
+            reference=self._reference_logp(rows, shape),
         )
         return batch, float(measured.max()) if measured.numel() else 0.0
 
+    def _reference_logp(self, rows: Sequence[Row], shape: tuple[int, int, int]) -> torch.Tensor | None:
+        if self._reference is None:
+            return None
+        with torch.no_grad():
+            scores = self._score(self._reference, rows)
+        return scores.padded(len(rows), scores.logp.double()).view(shape)
+
     def _coefficients(self, update: int, groups: Sequence[Group], batch: base.GroupBatch) -> torch.Tensor:
         _require_finite(update, groups, batch.log_ratio, "log-probability")
-        kappa = self._estimator.coefficients(batch, self._params)
+        kappa = self._estimator.coefficients(batch)
         _require_finite(update, groups, kappa, "coefficient")
         return kappa
 
-    def _step(self, update: int) -> tuple[float, float]:
+    def _loss_weights(self, batch: base.GroupBatch, kappa: torch.Tensor) -> torch.Tensor:
+        conf, longest = self._conf, self._decoding.max_new_tokens
+        weights = base.loss_weights(batch, kappa, conf.aggregation, longest)
+        if conf.kl > 0:
+            share = base.aggregation_weights(batch.mask, conf.aggregation, longest)
+            weights = weights + conf.kl * penalty(batch, conf.kl_penalty) * share
+        return weights
+
+    def _squared_norms(self, rows: Sequence[Row], batch: base.GroupBatch) -> torch.Tensor:
+        """[B, G] squared norm of each response's grad log pi, one backward each; 0 where rewards are equal."""
+        mixed = (batch.rewards.amax(1, keepdim=True) > batch.rewards.amin(1, keepdim=True)).expand_as(batch.rewards)
+        norms = [self._squared_norm(row) if m else 0.0 for row, m in zip(rows, mixed.flatten().tolist(), strict=True)]
+        return torch.tensor(norms, dtype=torch.float64).view_as(batch.rewards)
+
+    def _squared_norm(self, row: Row) -> float:
+        parameters = [p for p in self.model.parameters() if p.requires_grad]
+        gradients = torch.autograd.grad(self._score(self.model, [row]).logp.sum(), parameters, allow_unused=True)
+        return sum(float(g.double().square().sum()) for g in gradients if g is not None)
+
+    def _step(self, update: int, scale: float) -> tuple[float, float]:
         gradients = [p.grad for p in self.model.parameters() if p.grad is not None]
         norms = torch.stack([torch.linalg.vector_norm(g, dtype=torch.float64) for g in gradients])
         norm = float(torch.linalg.vector_norm(norms))
@@ -100,22 +161,25 @@ class Learner:
             raise Collapsed(f"update {update}: the gradient's norm is {norm}")
         if norm > self._conf.clip:
             torch._foreach_mul_(gradients, self._conf.clip / norm)
-        lr = self._conf.lr * min(1.0, (update + 1) / max(1, self._conf.warmup))
+        lr = scale * self._conf.lr * min(1.0, (update + 1) / max(1, self._conf.warmup))
         for group in self._optimiser.param_groups:
             group["lr"] = lr
-        self._optimiser.step()
+        if scale > 0:
+            self._optimiser.step()
         return norm, lr
 
     def optimiser_state(self) -> dict[str, torch.Tensor]:
-        """AdamW's moments and step counts by parameter name; empty before the first update."""
+        """AdamW's moments and counts by parameter name, and the gradient remembered; empty before the first update."""
         state = self._optimiser.state
         parameters = zip(self._names, self.model.parameters(), strict=True)
-        return {
+        moments = {
             f"{name}/{key}": value.contiguous() for name, p in parameters for key, value in state.get(p, {}).items()
         }
+        return moments | self._gradient.state()
 
     def load_optimiser_state(self, tensors: Mapping[str, torch.Tensor]) -> None:
         """Go on from saved moments."""
+        self._gradient.load(tensors)
         for name, parameter in zip(self._names, self.model.parameters(), strict=True):
             keys = ("step", "exp_avg", "exp_avg_sq")
             found = {key: tensors[f"{name}/{key}"] for key in keys if f"{name}/{key}" in tensors}

@@ -59,6 +59,6 @@ def test_a_folder_without_runs_is_refused(tmp_path):
 
 def test_another_schema_is_refused(folder, tmp_path):
     manifest = (folder / "fixed_delay/d0/manifest.json").read_text()
-    (tmp_path / "manifest.json").write_text(manifest.replace('"schema": 1', '"schema": 2'))
-    with pytest.raises(UserError, match="schema 2, this delaysim reads 1"):
+    (tmp_path / "manifest.json").write_text(manifest.replace('"schema": 2', '"schema": 99'))
+    with pytest.raises(UserError, match="schema 99, this delaysim reads 2"):
         load_runs(tmp_path)
