@@ -3,43 +3,43 @@
 Runs what is missing, adds one line per finished cell to docs/results/estimators.csv, and makes the page and the figure
 from that file alone:
 
-    python analysis/estimators.py            # everything: about 190 runs of half a minute
+    python analysis/estimators.py --jobs 2   # everything: about 200 runs of half a minute
     python analysis/estimators.py --draw     # page and figure from the committed file
 """
 
 import argparse
+import csv
 import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
+from typing import Any
 
-ROOT = Path(__file__).parent.parent
-RESULTS = ROOT / "docs/results"
+import numpy as np
+from estimators_page import DELAYS, LR, LRS, METHODS, OWN_AT_0, RESULTS, SEEDS, write
+from hydra import compose, initialize_config_dir
+
+from delaysim.accuracy import has_collapsed, paired_gain, summarise
+from delaysim.cli.compose import to_config
+from delaysim.files import read_json
+from delaysim.run.records import read_rows
+from delaysim.settings.chosen import chosen_estimator
+from delaysim.settings.config import Config
+from delaysim.settings.identity import run_path, threshold
+from delaysim.settings.places import conf_dir
+
 CSV = RESULTS / "estimators.csv"
-METHODS = {
-    "none": ("estimator=reinforce",),
-    "is": ("estimator=is",),
-    "grpo": ("estimator=grpo",),
-    "tic": ("estimator=tic",),
-    "gmc": ("estimator=gmc",),
-    "tis": ("estimator=tis",),
-    "vcpo": ("estimator=tis", "rule=vcpo"),
-    "gac": ("estimator=grpo", "rule=gac"),
-    "cispo": ("estimator=cispo",),
-    "sapo": ("estimator=sapo",),
-    "gspo": ("estimator=gspo",),
-    "a3po": ("estimator=a3po",),
-}
-"""Label: what to type."""
-OWN_AT_0 = ("grpo", "vcpo", "gac")
-"""Without delay every other method is GRPO's run, bit for bit."""
-DELAYS, SEEDS = (64, 128, 16), (0, 1, 2)
+MATCHED = ("tic", "grpo", "tis", "cispo", "gspo", "a3po")
+"""Methods with a threshold; each gets the one at which it intervenes as often as GMC on GMC's own recorded data."""
+LR_CHECK = ("none", "grpo", "tic", "gmc")
 FIELDS = (
     "part", "method", "D", "seed", "lr", "eps", "run_id", "state", "collapsed", "base", "final", "gain", "gain_half",
     "auc", "ess", "kept", "removed", "wall_s", "updates", "accuracy",
 )  # fmt: skip
+lock = Lock()
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,20 @@ class Cell:
     method: str
     D: int
     seed: int
-    more: tuple[str, ...] = ()
+    lr: float = LR
+    eps: float | None = None
+    """None = published."""
 
     @property
     def key(self) -> tuple[str, ...]:
         """What identifies it in the file."""
-        return self.part, self.method, str(self.D), str(self.seed), " ".join(self.more)
+        return self.part, self.method, str(self.D), str(self.seed), str(self.lr)
+
+    def settings(self, runs: str) -> list[str]:
+        """What to type after `delaysim`."""
+        eps = [] if self.eps is None else [f"eps={self.eps:.6g}"]
+        fixed = ["+suite=fixed_delay", f"D={self.D}", f"seed={self.seed}", f"lr={self.lr:g}", f"runs_dir={runs}"]
+        return [*fixed, *METHODS[self.method], *eps]
 
 
 def main() -> None:
@@ -67,24 +75,120 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1, help="runs at once, one CPU thread each")
     options = parser.parse_args()
     if not options.draw:
-        with ThreadPoolExecutor(options.jobs) as pool:
-            list(pool.map(lambda cell: run(cell, options.runs), published()))
+        go(published(), options)
+        go(matched(options.runs), options)
+        go(lr_check(), options)
+    write(CSV)
+
+
+def go(cells: Iterator[Cell], options: Any) -> None:
+    """Run the cells that the file lacks."""
+    done = present()
+    todo = [cell for cell in cells if cell.key not in done]
+    with ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(lambda cell: add(cell, run(cell, options.runs)), todo))
 
 
 def published() -> Iterator[Cell]:
     """Every method at its published threshold."""
     for method in OWN_AT_0:
         yield from (Cell("published", method, 0, seed) for seed in SEEDS)
-    for delay in DELAYS:
+    for delay in (64, 128, 16):
         yield from (Cell("published", method, delay, seed) for seed in SEEDS for method in METHODS)
 
 
-def run(cell: Cell, runs: str) -> None:
-    """Train one cell unless the committed file has it."""
-    settings = [f"D={cell.D}", f"seed={cell.seed}", *METHODS[cell.method], *cell.more, f"runs_dir={runs}"]
-    command = [sys.executable, "-m", "delaysim", "+suite=fixed_delay", *settings, "display=plain"]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    print(cell, done.stdout.splitlines()[-8:-3], flush=True)
+def matched(runs: str) -> Iterator[Cell]:
+    """Methods with a threshold, as strong as GMC."""
+    for delay in DELAYS[1:]:
+        found = thresholds(delay, runs)
+        yield from (Cell("matched", m, delay, seed, eps=found[m]) for seed in SEEDS for m in MATCHED)
+
+
+def lr_check() -> Iterator[Cell]:
+    """The other learning rates, at one delay."""
+    yield from (Cell("lr", m, 64, seed, lr=lr) for lr in LRS if lr != LR for seed in SEEDS for m in LR_CHECK)
+
+
+def thresholds(delay: int, runs: str) -> dict[str, float]:
+    """The eps of each method that intervenes as often as GMC does, on what GMC's run of seed 0 recorded."""
+    from delaysim.screening.match import match, strength, thinned
+    from delaysim.screening.sources import read
+
+    reference = run(Cell("published", "gmc", delay, 0), runs)
+    batches = thinned(batch.data for batch in read([reference], 8))
+    target = strength(
+        chosen_estimator(config(Cell("published", "gmc", delay, 0), runs).estimator), batches, "intervention"
+    )
+    found = {}
+    for method in MATCHED:
+        estimator = chosen_estimator(config(Cell("published", method, delay, 0), runs).estimator)
+        found[method] = float(f"{match(estimator, target, batches, 'intervention').estimator.eps:.6g}")
+    return found
+
+
+def config(cell: Cell, runs: str) -> Config:
+    """The configuration of a cell, as the command line composes it."""
+    with lock, initialize_config_dir(str(conf_dir()), version_base="1.3"):
+        return to_config(compose("config", cell.settings(runs)))
+
+
+def run(cell: Cell, runs: str) -> Path:
+    """Train one cell, or find it finished; its run directory."""
+    path = run_path(config(cell, runs))
+    status = path / "status.json"
+    if status.exists() and read_json(status)["state"] in ("done", "collapsed"):
+        return path
+    subprocess.run([sys.executable, "-m", "delaysim", *cell.settings(runs), "display=quiet"], check=True)
+    return path
+
+
+def present() -> set[tuple[str, ...]]:
+    """The cells that the committed file has."""
+    rows = csv.DictReader(CSV.open()) if CSV.exists() else []
+    return {(row["part"], row["method"], row["D"], row["seed"], row["lr"]) for row in rows}
+
+
+def add(cell: Cell, path: Path) -> None:
+    """One line for a finished cell."""
+    with lock:
+        new = not CSV.exists()
+        with CSV.open("a", newline="") as file:
+            writer = csv.DictWriter(file, FIELDS)
+            if new:
+                writer.writeheader()
+            writer.writerow(line(cell, path))
+    print(*cell.key, path.name, flush=True)
+
+
+def line(cell: Cell, path: Path) -> dict[str, Any]:
+    """What a run directory says of its cell."""
+    evals, updates = list(read_rows(path / "evals.jsonl")), list(read_rows(path / "updates.jsonl"))
+    history = summarise(evals)
+    last = history[-1].update
+    gain, half = paired_gain([r for r in evals if r["update"] == 0], [r for r in evals if r["update"] == last])
+    state = read_json(path / "status.json")["state"]
+    eps = cell.eps if cell.eps is not None else _published_eps(cell)
+    return {
+        "part": cell.part, "method": cell.method, "D": cell.D, "seed": cell.seed, "lr": cell.lr,
+        "eps": "" if eps is None else f"{eps:.6g}", "run_id": path.name, "state": state,
+        "collapsed": int(state == "collapsed" or has_collapsed(history, 3, 2.0)),
+        "base": round(history[0].pass1, 5),
+        "final": round(float(np.mean([a.pass1 for a in history[-3:]])), 5),
+        "gain": round(gain, 5), "gain_half": round(half, 5),
+        "auc": round(float(np.mean([a.pass1 for a in history])), 5),
+        **{name: _mean(updates, name) for name in ("ess", "kept", "removed")},
+        "wall_s": round(sum(row["wall_s"] for row in updates), 1),
+        "updates": " ".join(str(a.update) for a in history),
+        "accuracy": " ".join(f"{a.pass1:.5f}" for a in history),
+    }  # fmt: skip
+
+
+def _published_eps(cell: Cell) -> float | None:
+    return threshold(config(cell, "runs"))
+
+
+def _mean(updates: list[dict[str, Any]], name: str) -> float:
+    return round(float(np.mean([row[name] for row in updates if row[name] is not None])), 5)
 
 
 if __name__ == "__main__":

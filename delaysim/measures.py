@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import isfinite, log, sqrt
 from typing import TYPE_CHECKING
 
-from delaysim.estimators.base import GroupBatch, bounded_exp, on_tokens
+from delaysim.estimators.base import GroupBatch, bounded_exp
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -65,23 +65,23 @@ def kl_pi_mu(batch: GroupBatch) -> Tensor:
 
 
 def plain(batch: GroupBatch, level: str) -> Tensor:
-    """[B, G, T] the ratio an estimator of this level would use if it cut nothing."""
+    """[B, G, T or 1] the ratio an estimator of this level would use if it cut nothing; padding aside."""
     if level == "token":
-        return batch.ratio * batch.mask
+        return batch.ratio
     if level == "sequence":
-        return on_tokens(batch, bounded_exp(batch.log_mean_ratio))
-    return batch.mask if level == "none" else on_tokens(batch, batch.rho)
+        return bounded_exp(batch.log_mean_ratio).unsqueeze(-1)
+    return batch.mask if level == "none" else batch.rho.unsqueeze(-1)
 
 
 def touched(batch: GroupBatch, kappa: Tensor, level: str) -> Tensor:
-    """[B, G, T] tokens whose coefficient is not their plain ratio, by more than TOUCHED of it."""
+    """[B, G] tokens of a response whose coefficient is not their plain ratio, by more than TOUCHED of it."""
     ratio = plain(batch, level)
-    return ((kappa - ratio).abs() > TOUCHED * ratio) & (batch.mask > 0)
+    return (((kappa - ratio).abs() > TOUCHED * ratio) & (batch.mask > 0)).sum(-1)
 
 
 def kept(batch: GroupBatch, kappa: Tensor) -> Tensor:
-    """[B, G] mean coefficient over a response's tokens."""
-    return (kappa * batch.mask).sum(-1) / batch.lengths.clamp(min=1)
+    """[B, G] mean coefficient over a response's tokens; coefficients are 0 on padding."""
+    return kappa.sum(-1) / batch.lengths.clamp(min=1)
 
 
 def weight(batch: GroupBatch, mean: Tensor) -> Tensor:
@@ -104,11 +104,11 @@ def agreement(batch: GroupBatch, kappa: Tensor) -> Tensor:
 
     NaN where either vanishes, as in groups whose rewards are all equal. Scale-free in rho, so nothing overflows.
     """
-    ours = kappa * batch.advantage
-    log_plain = batch.log_rho - batch.log_rho.amax(1, keepdim=True)
-    wanted = on_tokens(batch, log_plain.exp()) * batch.advantage
-    dot, norms = (ours * wanted).sum((1, 2)), ours.square().sum((1, 2)) * wanted.square().sum((1, 2))
-    return dot / norms.sqrt()
+    wanted = (batch.log_rho - batch.log_rho.amax(1, keepdim=True)).exp()
+    squares = batch.advantages**2
+    dot = (squares * wanted * kappa.sum(-1)).sum(1)
+    ours, theirs = (squares * kappa.square().sum(-1)).sum(1), (squares * wanted**2 * batch.lengths).sum(1)
+    return dot / (ours.sqrt() * theirs.sqrt())
 
 
 def correlation(x: Tensor, y: Tensor) -> float | None:

@@ -18,15 +18,38 @@ STYLES = {
     "reinforce": ("#555555", "^"),
     "tic": ("#009E73", "D"),
     "is": ("#CC79A7", "v"),
+    "tis": ("#E69F00", "P"),
+    "vcpo": ("#8C510A", "X"),
+    "cispo": ("#56B4E9", "p"),
+    "sapo": ("#7570B3", "*"),
+    "gspo": ("#C51B7D", "h"),
+    "a3po": ("#66A61E", "<"),
+    "gac": ("#000000", "d"),
 }
-"""Okabe and Ito's colours, which colour-blind readers tell apart, and a marker that survives grey print."""
-NAMES = {"grpo": "GRPO", "gmc": "GMC", "reinforce": "no correction", "tic": "TIC", "is": "plain IS"}
+"""Okabe and Ito's colours first, which colour-blind readers tell apart, and a marker that survives grey print."""
+SPARE = (("#4D4D4D", ">"), ("#1B9E77", "8"), ("#A6761D", "H"), ("#B2182B", "D"), ("#2166AC", "s"), ("#762A83", "o"))
+NAMES = {
+    "grpo": "GRPO", "gmc": "GMC", "reinforce": "no correction", "tic": "TIC", "is": "plain IS", "tis": "TIS",
+    "vcpo": "VCPO", "cispo": "CISPO", "sapo": "SAPO", "gspo": "GSPO", "a3po": "A-3PO", "gac": "GRPO+GAC",
+}  # fmt: skip
 BASE = {"color": "#888888", "linewidth": 0.8, "linestyle": (0, (4, 3))}
+
+
+def style(estimator: str) -> tuple[str, str]:
+    """Colour and marker of an estimator or of a label NAME:SETTINGS; the same spare one everywhere for others."""
+    name = estimator.partition(":")[0]
+    return STYLES.get(name) or SPARE[sum(name.encode()) % len(SPARE)]
+
+
+def label(estimator: str) -> str:
+    """How an estimator, or a label NAME:SETTINGS, is written in a figure."""
+    name, _, settings = estimator.partition(":")
+    return NAMES.get(name, name) + (f" {settings}" if settings else "")
 
 
 def seed_band(ax: Axes, estimator: str, x: ArrayLike, curves: Sequence[ArrayLike], markevery: int = 1) -> None:
     """Every seed faintly, their mean, and its 95 % t interval over seeds, within the 0..1 an accuracy can have."""
-    colour, marker = STYLES[estimator]
+    colour, marker = style(estimator)
     x, table = np.asarray(x, float), np.asarray(curves, float)
     for curve in table:
         ax.plot(x, curve, color=colour, alpha=0.25, linewidth=0.7)
@@ -38,14 +61,31 @@ def seed_band(ax: Axes, estimator: str, x: ArrayLike, curves: Sequence[ArrayLike
         ax.fill_between(x, low, high, color=colour, alpha=0.12, linewidth=0)
 
 
+def spread(values: Sequence[float], gap: float) -> list[float]:
+    """Sorted values moved apart to at least `gap`, each crowd around its own mean."""
+    crowds: list[list[float]] = []
+    for value in values:
+        crowds.append([value])
+        while len(crowds) > 1 and _top(crowds[-2], gap) + gap > _bottom(crowds[-1], gap):
+            crowds[-2:] = [crowds[-2] + crowds[-1]]
+    return [_bottom(crowd, gap) + i * gap for crowd in crowds for i in range(len(crowd))]
+
+
+def _bottom(crowd: list[float], gap: float) -> float:
+    return sum(crowd) / len(crowd) - gap * (len(crowd) - 1) / 2
+
+
+def _top(crowd: list[float], gap: float) -> float:
+    return sum(crowd) / len(crowd) + gap * (len(crowd) - 1) / 2
+
+
 def label_ends(ax: Axes, ends: dict[str, tuple[float, float]], gap: float) -> None:
     """Write each estimator's name beside the end of its line, pushed apart to at least `gap`."""
-    y_last = -np.inf
-    for estimator, (x, y) in sorted(ends.items(), key=lambda item: item[1][1]):
-        y_last = max(y, y_last + gap)
+    order = sorted(ends, key=lambda name: ends[name][1])
+    for estimator, y in zip(order, spread([ends[name][1] for name in order], gap), strict=True):
         ax.annotate(
-            NAMES[estimator], (x, y), xytext=(x, y_last), textcoords="data", color=STYLES[estimator][0], fontsize=8,
-            va="center", annotation_clip=False,
+            label(estimator), ends[estimator], xytext=(ends[estimator][0], y), textcoords="data",
+            color=style(estimator)[0], fontsize=8, va="center", annotation_clip=False,
         )  # fmt: skip
 
 

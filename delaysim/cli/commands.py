@@ -10,6 +10,7 @@ from typing import Any
 from rich.table import Table
 
 from delaysim.cli.check_estimator import check_estimator
+from delaysim.cli.screen import screen
 from delaysim.cli.theory import theory
 from delaysim.errors import UserError
 from delaysim.files import locked, read_json
@@ -94,4 +95,5 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "resume": resume,
     "theory": theory,
     "check-estimator": check_estimator,
+    "screen": screen,
 }

@@ -61,7 +61,7 @@ def _coefficients(outcome: Outcome) -> dict[str, Any]:
     return {
         "kept": float(kept.mean()),
         "removed": float(measures.removed(batch, kept).mean()),
-        "intervention": float(touched.any(-1).double().mean()),
+        "intervention": float((touched > 0).double().mean()),
         "clip_fraction": float(touched.sum() / batch.mask.sum()),
         "second_moment": float(measures.second_moment(batch, kept).mean()),
         "kept_length_corr": measures.correlation(kept, batch.lengths),
@@ -103,7 +103,7 @@ def _group_columns(outcome: Outcome) -> dict[str, torch.Tensor]:
         "kl_pi_mu": measures.kl_pi_mu(batch).mean(1),
         "kept": kept.mean(1),
         "removed": measures.removed(batch, kept).mean(1),
-        "intervention": touched.any(-1).double().mean(1),
-        "clip_fraction": touched.sum((1, 2)) / batch.mask.sum((1, 2)).clamp(min=1),
+        "intervention": (touched > 0).double().mean(1),
+        "clip_fraction": touched.sum(1) / batch.lengths.sum(1).clamp(min=1),
         "second_moment": measures.second_moment(batch, kept).mean(1),
     }
