@@ -114,16 +114,12 @@ def thresholds(delay: int, runs: str) -> dict[str, float]:
     from delaysim.screening.match import match, strength, thinned
     from delaysim.screening.sources import read
 
-    reference = run(Cell("published", "gmc", delay, 0), runs)
-    batches = thinned(batch.data for batch in read([reference], 8))
-    target = strength(
-        chosen_estimator(config(Cell("published", "gmc", delay, 0), runs).estimator), batches, "intervention"
-    )
-    found = {}
-    for method in MATCHED:
-        estimator = chosen_estimator(config(Cell("published", method, delay, 0), runs).estimator)
-        found[method] = float(f"{match(estimator, target, batches, 'intervention').estimator.eps:.6g}")
-    return found
+    cells = {method: Cell("published", method, delay, 0) for method in ("gmc", *MATCHED)}
+    estimators = {m: chosen_estimator(config(cell, runs).estimator) for m, cell in cells.items()}
+    batches = thinned(batch.data for batch in read([run(cells["gmc"], runs)], 8))
+    target = strength(estimators["gmc"], batches, "intervention")
+    found = {m: match(estimators[m], target, batches, "intervention").estimator.eps for m in MATCHED}
+    return {method: float(f"{eps:.6g}") for method, eps in found.items() if eps is not None}
 
 
 def config(cell: Cell, runs: str) -> Config:

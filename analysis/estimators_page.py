@@ -97,8 +97,8 @@ def _head(table: pd.DataFrame) -> list[str]:
         "",
         f"Every number is {FINAL}, mean over three seeds with the 95 % t interval over",
         "seeds (two degrees of freedom: 4.3 standard errors). Seeds share prompts, delays and sampling noise between",
-        f"methods, so that differences are paired. The base has {table['base'].mean():.3f}. One learning rate, one advantage",
-        "and one aggregation for all (`recipe=shared`).",
+        f"methods, so that differences are paired. The base has {table['base'].mean():.3f}. One learning rate, one",
+        "advantage and one aggregation for all (`recipe=shared`).",
         "",
     ]
 
@@ -205,8 +205,7 @@ def draw(table: pd.DataFrame) -> None:
     figure.subplots_adjust(wspace=0.32)
     figure.suptitle(title(table), x=0.06, ha="left", fontsize=11, y=1.0)
     caption = (
-        "Tiny default, 240 updates, three paired seeds: each faintly, their mean in bold. One learning rate, one
-"
+        "Tiny default, 240 updates, three paired seeds: each faintly, their mean in bold. One learning rate, one\n"
         "advantage, one aggregation for all. Without delay all lines start in one run (VCPO and GAC in their own)."
     )
     figure.text(0.06, -0.04, caption, fontsize=7.5, color="#444444", ha="left", va="top")
