@@ -41,10 +41,10 @@ def stale_groups(model, seed=0, spread=0.6):
     return [Group(10 + b, 2 * b, prompts[b], tuple(moved[4 * b : 4 * b + 4]), REWARDS[b]) for b in range(3)]
 
 
-def make(model, name="is", params=None, rule=NO_RULE, **settings):
+def make(model, name="is", params=None, rule=NO_RULE, longest=LONGEST, **settings):
     """A learner that neither warms up nor clips unless told to."""
     conf = LearnerConf(**{"lr": 1e-2, "warmup": 0, "clip": 1e9, **settings})
-    decoding = Decoding(LONGEST, TEMPERATURE, frozenset())
+    decoding = Decoding(longest, TEMPERATURE, frozenset())
     return Learner(model, estimators.make(name, **(params or {})), conf, decoding, rule)
 
 

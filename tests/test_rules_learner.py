@@ -21,9 +21,8 @@ from learners import (
     tiny_base,
     weights_of,
 )
-from settings import fingerprint, run, small_config
+from stopping import finished, stopped_and_resumed
 
-from delaysim.run import experiment
 from delaysim.train.diagnostics import update_row
 from delaysim.train.gradient import Rule
 
@@ -273,15 +272,5 @@ def test_without_it_the_next_update_would_be_another(base, groups):
 @pytest.mark.parametrize("settings", [("rule=gac", "rule.low=0", "rule.above=remove"), ("rule=vcpo", "estimator=tis")])
 def test_a_stopped_run_goes_on_with_its_rule(base_cache, tmp_path, monkeypatch, settings):
     chosen = ("D=3", "updates=6", *settings)
-    assert run(small_config(*chosen), tmp_path / "whole").state == "done"
-    train = experiment.Experiment._train
-
-    def stop_then_train(self, asked):
-        self.stopping = asked.update == 3
-        train(self, asked)
-
-    monkeypatch.setattr(experiment.Experiment, "_train", stop_then_train)
-    assert run(small_config(*chosen), tmp_path / "run").state == "interrupted"
-    monkeypatch.undo()
-    assert run(small_config(*chosen, "resume=must"), tmp_path / "run").state == "done"
-    assert fingerprint(tmp_path / "run") == fingerprint(tmp_path / "whole")
+    whole = finished(chosen, tmp_path / "whole")
+    assert stopped_and_resumed(chosen, tmp_path / "run", monkeypatch) == whole

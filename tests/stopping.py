@@ -1,0 +1,26 @@
+"""Runs that are stopped on the way and go on, for whatever must survive it."""
+
+from settings import fingerprint, run, small_config
+
+from delaysim.run import experiment
+
+
+def finished(overrides, path):
+    """The fingerprint of a run that nothing stopped."""
+    assert run(small_config(*overrides), path).state == "done"
+    return fingerprint(path)
+
+
+def stopped_and_resumed(overrides, path, monkeypatch, update=3):
+    """The fingerprint of one stopped after `update`, which is no multiple of its checkpoints, and started again."""
+    train = experiment.Experiment._train
+
+    def stop_then_train(self, asked):
+        self.stopping = asked.update == update
+        train(self, asked)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(experiment.Experiment, "_train", stop_then_train)
+        assert run(small_config(*overrides), path).state == "interrupted"
+    assert run(small_config(*overrides, "resume=must"), path).state == "done"
+    return fingerprint(path)
