@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from delaysim.errors import UserError
 from delaysim.files import read_json
 from delaysim.run.records import SCHEMA, read_rows
 from delaysim.settings.configfile import load_config
-from delaysim.settings.identity import model_name
+from delaysim.settings.identity import estimator_name, model_name, threshold
 
 
 class Frames(NamedTuple):
@@ -60,8 +61,11 @@ def _run_row(run: Path) -> dict[str, Any]:
         "run_id": run.name,
         "path": str(run),
         "suite": cfg.suite_name,
-        "estimator": cfg.estimator.name,
-        "eps": getattr(cfg.estimator, "eps", None),
+        "estimator": estimator_name(cfg),
+        "eps": threshold(cfg),
+        "rule": cfg.rule.name,
+        "advantage": cfg.learner.advantage,
+        "aggregation": cfg.learner.aggregation,
         "D": cfg.D,
         "lam": cfg.clock.lam,
         "eta": manifest["law"]["look_ahead"],
@@ -83,3 +87,12 @@ def _run_row(run: Path) -> dict[str, Any]:
 
 def _json_or_empty(path: Path) -> dict[str, Any]:
     return dict(read_json(path)) if path.exists() else {}
+
+
+def by_delay(groups: pd.DataFrame) -> pd.DataFrame:
+    """Means of the numeric columns of `groups` by run and delay bin (from 0, 1, 2, 4, 8, ...), and their number."""
+    lower = np.where(groups["delay"] > 0, 2 ** np.floor(np.log2(groups["delay"].clip(lower=1))), 0).astype(int)
+    binned = groups.assign(delay_from=lower)
+    measures = binned.select_dtypes("number").columns.difference(["update", "group", "version", "delay_from"])
+    grouped = binned.groupby(["run_id", "delay_from"])
+    return grouped[list(measures)].mean().assign(groups=grouped.size()).reset_index()

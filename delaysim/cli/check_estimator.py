@@ -66,7 +66,8 @@ def _report(estimator: Any) -> int:
     member = "for no eps" if bound is None else f"for eps >= {max(bound - 1, 0):.4g}"
     console.print(
         f"{estimator.name}: scope {estimator.scope}, needs {', '.join(estimator.needs) or 'log-ratios alone'}; "
-        f"in GMC-GRPO's weighted class {member}",
+        f"in GMC-GRPO's weighted class {member} "
+        "(one-token responses)",
         markup=False,
     )
     return 0 if all(finding.broken is None for finding in findings) else 1

@@ -5,6 +5,7 @@ import os
 import shutil
 import sys
 import tempfile
+import textwrap
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -70,7 +71,11 @@ def choices() -> str:
     """The groups of conf/ and the choices in each, for --help."""
     folders = [folder for folder in sorted(conf_dir().iterdir()) if folder.is_dir() and folder.name != "hydra"]
     names = {folder.name: sorted(path.stem for path in folder.glob("*.yaml")) for folder in folders}
-    return "\n".join(f"  {group:<10} {', '.join(found)}" for group, found in names.items() if found)
+    return "\n".join(
+        textwrap.fill(f"{group:<10} {', '.join(found)}", 79, initial_indent="  ", subsequent_indent=" " * 13)
+        for group, found in names.items()
+        if found
+    )
 
 
 def prepare() -> None:

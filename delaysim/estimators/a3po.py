@@ -51,5 +51,6 @@ def _anchor(batch: GroupBatch, method: str) -> Tensor:
     delays = batch.delays.to(batch.logp.dtype)[:, None, None]
     alpha = (delays - 1).clamp(min=0) / delays.clamp(min=1)
     if method == "linear":
-        return ((1 - alpha) * batch.behaviour.exp() + alpha * batch.logp.exp() + FLOOR).log()
+        between = ((1 - alpha) * batch.behaviour.exp() + alpha * batch.logp.exp() + FLOOR).log()
+        return between.where(alpha > 0, batch.behaviour)  # the floor must not move an anchor that is the behaviour
     return batch.behaviour + alpha * (batch.logp - batch.behaviour)

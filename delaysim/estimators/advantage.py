@@ -14,7 +14,7 @@ NEEDS_GROUP = ("group_norm", "group_mean", "leave_one_out", "length_norm")
 
 
 def advantages(rewards: Tensor, kind: str, lengths: Tensor) -> Tensor:
-    """[B, G] advantages of rewards [B, G]; exactly 0 in a group whose scores are all equal. `lengths` [B, G] tokens.
+    """[B, G] advantages of rewards and lengths [B, G] (tokens); with a group baseline, equal scores give exactly 0.
 
     group_norm: (R - mean) / (std + 1e-4), std with Bessel's correction (TRL's GRPO). group_mean: R - mean
     (Dr.GRPO, 2503.20783). leave_one_out: R - mean of the others (RLOO, 2402.14740). length_norm: group_norm of

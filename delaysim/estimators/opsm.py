@@ -1,7 +1,7 @@
-"""Off-policy sequence masking (DeepSeek-V3.2; TRL's off_policy_mask_threshold): GRPO without stale bad responses.
+"""Off-policy sequence masking (DeepSeek-V3.2, 2512.02556, Eq. 9): GRPO without stale bad responses.
 
 A response with A < 0 is dropped whole where the mean of (behaviour - current) log-probability exceeds a threshold; the
-others are GRPO's.
+others are GRPO's. TRL's off_policy_mask_threshold.
 """
 
 from __future__ import annotations

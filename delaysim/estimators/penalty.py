@@ -17,7 +17,8 @@ def penalty(batch: GroupBatch, kind: str) -> Tensor:
 
     k2: x^2 / 2, derivative x; on-policy its mean gradient is that of KL(policy || reference). k3: exp(x) - x - 1
     (DeepSeekMath, 2402.03300, Eq. 4), derivative exp(x) - 1; on-policy its mean gradient is that of the other
-    direction, KL(reference || policy). Not weighted by importance ratios, as TRL and verl have it by default.
+    direction, KL(reference || policy). Not weighted by importance ratios, as in verl; TRL 1.16 multiplies k3 by r
+    unless use_bias_correction_kl is off.
     """
     assert batch.reference is not None, "the learner scores the reference where learner.kl > 0"
     away = (batch.reference - batch.logp) * batch.mask

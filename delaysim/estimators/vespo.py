@@ -1,6 +1,6 @@
 """VESPO (2602.10693; formula as in TRL 1.16): a smooth weight of the trajectory ratio.
 
-kappa = phi(rho) = rho^k * exp(lambda * (1 - rho)). phi(1) = 1 and phi falls on both sides; the advantage's sign
+kappa = phi(rho) = rho^k * exp(lambda * (1 - rho)). phi(1) = 1, its peak is at k / lambda; the advantage's sign
 chooses k and lambda.
 """
 

@@ -48,6 +48,9 @@ def _params(path: Path, module: ModuleType, settings: dict[str, Any]) -> Any:
     for name in settings:
         if name not in known:
             raise UserError(f"{path}: its Params has no {name}; choose one of {', '.join(known) or 'none'}")
+        choices = getattr(module, "CHOICES", {}).get(name)
+        if choices and settings[name] not in choices:
+            raise UserError(f"{path}: {name}={settings[name]}: choose one of {', '.join(choices)}")
     try:
         return cls(**settings)  # type: ignore[operator]
     except TypeError as error:

@@ -21,7 +21,7 @@ def test_every_estimator_keeps_the_contract(name):
 
 VARIANTS = (
     ("m2po", {"rule": "areal"}), ("a3po", {"method": "linear"}), ("a3po", {"weight": False}),
-    ("decoupled", {"weight": False}),
+    ("decoupled", {"weight": False}), ("a3po", {"method": "linear", "weight": False}),
 )  # fmt: skip
 
 
