@@ -12,6 +12,7 @@ from delaysim.run.records import read_rows
 from delaysim.run.stopwatch import PARTS
 from delaysim.settings.config import Config
 from delaysim.settings.configfile import load_config
+from delaysim.theory import fourth_moment, growth_exponent, rate_exponent
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,8 @@ class Summary:
 
     def lines(self) -> list[str]:
         """The summary as text, within 80 columns but for the paths and commands."""
-        return [*self._accuracy(), *self._training(), *self._delay(), *self._time(), f"run directory  {self.path}"]
+        parts = (self._accuracy(), self._training(), self._delay(), self._theory(), self._time())
+        return [*(line for part in parts for line in part), f"run directory  {self.path}"]
 
     def _accuracy(self) -> list[str]:
         if not self.history:
@@ -97,6 +99,19 @@ class Summary:
                 f"               a short run for this delay: {share:.0%} is learning from a frozen policy's data"
             )
         return lines
+
+    def _theory(self) -> list[str]:
+        """The convergence rate that 2610.01896 guarantees for the delays that happened, next to its best."""
+        delays = [row["delay"] for row in self.groups]
+        n = len({row["update"] for row in self.groups})
+        if n < 2 or not any(delays):
+            return []
+        tau4 = fourth_moment(delays)
+        p = growth_exponent(tau4, n)
+        exponent = rate_exponent(p) or 0.0
+        return [
+            f"theory         mean delay^4 {tau4:.3g} = N^{p:.2f}: guarantees rate N^-{exponent:.2f}, without delay N^-0.50"
+        ]
 
     def _time(self) -> list[str]:
         lines = []
