@@ -76,7 +76,7 @@ def plain(batch: GroupBatch, level: str) -> Tensor:
 def touched(batch: GroupBatch, kappa: Tensor, level: str) -> Tensor:
     """[B, G] tokens of a response whose coefficient is not their plain ratio, by more than TOUCHED of it."""
     ratio = plain(batch, level)
-    return (((kappa - ratio).abs() > TOUCHED * ratio) & (batch.mask > 0)).sum(-1)
+    return (((kappa - ratio).abs() > TOUCHED * ratio) & batch.present).sum(-1)
 
 
 def kept(batch: GroupBatch, kappa: Tensor) -> Tensor:

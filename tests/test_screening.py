@@ -256,3 +256,10 @@ def test_the_figure_is_the_same_file_for_the_same_data(recorded, tmp_path):
     for name in ("a", "b"):
         assert screen([str(recorded), "--figure", str(tmp_path / name), "--format", "csv"]) == 0
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+
+
+def test_an_error_in_a_users_file_is_one_line(tmp_path):
+    file = tmp_path / "bad.py"
+    file.write_text("def coefficients(batch, params):\n    return batch.nothing\n")
+    with pytest.raises(UserError, match=r"bad\.py, line 2: AttributeError: .*delaysim check-estimator"):
+        screen([lines(tmp_path / "g.jsonl", PINNED), "--estimators", str(file)])

@@ -1,6 +1,7 @@
 """`delaysim screen`: recorded data through any set of estimators, without a model."""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +14,8 @@ from delaysim.run.progress import plain_console
 if TYPE_CHECKING:
     from delaysim.estimators.interface import Estimator
     from delaysim.screening.report import Screened
+    from delaysim.screening.sources import Batch
+    from delaysim.screening.tally import PerGroup
 
 DEFAULT = ("reinforce", "is", "grpo", "tic", "gmc", "tis", "cispo", "sapo", "gspo", "a3po")
 EXAMPLES = """examples:
@@ -29,7 +32,7 @@ def screen(arguments: list[str]) -> int:
     named = dict(_named(text) for text in options.estimators)
     import torch
 
-    torch.set_num_threads(1)  # arrays of a mini-batch are too small to share
+    torch.set_num_threads(1)  # a mini-batch is too small to share: each thread has its own
     sources = [Path(text) for text in options.sources]
     if options.match:
         named = _matched(named, sources, options)
@@ -89,14 +92,20 @@ def _matched(named: dict[str, "Estimator"], sources: list[Path], options: Any) -
 
 
 def _run(named: dict[str, "Estimator"], sources: list[Path], options: Any) -> "Sequence[Screened]":
+    from delaysim.screening.ordered import ordered
     from delaysim.screening.report import JsonWriter, show, write_csv
     from delaysim.screening.sources import read
     from delaysim.screening.tally import Tally
 
     tallies = {label: Tally(estimator) for label, estimator in named.items()}
     writer = JsonWriter(sys.stdout) if options.format == "json" else None
-    for batch in read(sources, options.groups_per_update):
-        found = {label: tally.add(batch.data) for label, tally in tallies.items()}
+
+    def look(batch: "Batch") -> "dict[str, PerGroup]":
+        return {label: _examined(batch, tally.estimator) for label, tally in tallies.items()}
+
+    for batch, found in ordered(look, read(sources, options.groups_per_update), os.cpu_count() or 1):
+        for label, tally in tallies.items():
+            tally.add(batch.data, found[label])
         if writer is not None:
             writer.add(batch, found)
     screened = [(label, tally.estimator, tally.rows()) for label, tally in tallies.items()]
@@ -107,6 +116,19 @@ def _run(named: dict[str, "Estimator"], sources: list[Path], options: Any) -> "S
     else:
         show(screened, plain_console())
     return screened
+
+
+def _examined(batch: "Batch", estimator: "Estimator") -> "PerGroup":
+    """An error of a user's file in one line."""
+    from delaysim.screening.tally import examine
+    from delaysim.settings.chosen import where
+
+    try:
+        return examine(batch.data, estimator)
+    except Exception as error:
+        path = Path(str(estimator.module.__file__))
+        hint = f"delaysim check-estimator {path} shows what is wrong"
+        raise UserError(f"{where(error, path)}: {type(error).__name__}: {error}; {hint}") from error
 
 
 def _draw(screened: "Sequence[Screened]", stem: str) -> None:

@@ -57,6 +57,11 @@ class GroupBatch:
     """[B, G, T] log-probabilities under the base weights, for the KL penalty."""
 
     @cached_property
+    def present(self) -> Tensor:
+        """[B, G, T] the mask as booleans."""
+        return self.mask > 0
+
+    @cached_property
     def log_ratio(self) -> Tensor:
         """[B, G, T] current minus behaviour log-probability [nats], 0 on padding."""
         return (self.logp - self.behaviour) * self.mask

@@ -108,10 +108,8 @@ class Summary:
             return []
         tau4 = fourth_moment(delays)
         p = growth_exponent(tau4, n)
-        exponent = rate_exponent(p) or 0.0
-        return [
-            f"theory         mean delay^4 {tau4:.3g} = N^{p:.2f}: guarantees rate N^-{exponent:.2f}, without delay N^-0.50"
-        ]
+        rate = f"N^-{rate_exponent(p) or 0.0:.2f}"
+        return [f"theory         mean delay^4 {tau4:.3g} = N^{p:.2f}: guarantees rate {rate}, without delay N^-0.50"]
 
     def _time(self) -> list[str]:
         lines = []

@@ -65,11 +65,10 @@ class Tally:
         self.estimator = estimator
         self._sums = torch.zeros(BINS, len(COUNTS) + len(SUMS), dtype=torch.float64)
 
-    def add(self, batch: GroupBatch) -> PerGroup:
-        """Count a mini-batch in."""
-        found = examine(batch, self.estimator)
-        self._sums.index_add_(0, bin_of(batch.delays), found.columns)
-        return found
+    def add(self, batch: GroupBatch, found: PerGroup | None = None) -> None:
+        """Count a mini-batch in, examined before or now."""
+        columns = (found or examine(batch, self.estimator)).columns
+        self._sums.index_add_(0, bin_of(batch.delays), columns)
 
     def rows(self) -> list[dict[str, Any]]:
         """One row a delay bin that has groups, and first one over all of them."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import torch
 from transformers import PreTrainedModel
 
+from delaysim.errors import RunFailed
 from delaysim.estimators import base
 from delaysim.estimators.advantage import advantages
 from delaysim.estimators.interface import Estimator
@@ -131,6 +132,9 @@ class Learner:
     def _coefficients(self, update: int, groups: Sequence[Group], batch: base.GroupBatch) -> torch.Tensor:
         _require_finite(update, groups, batch.log_ratio, "log-probability")
         kappa = self._estimator.coefficients(batch)
+        if kappa.shape != batch.mask.shape:
+            shapes = f"{tuple(kappa.shape)}, not {tuple(batch.mask.shape)}"
+            raise RunFailed(f"{self._estimator.name} gave coefficients {shapes}: see delaysim check-estimator")
         _require_finite(update, groups, kappa, "coefficient")
         return kappa
 
