@@ -103,7 +103,8 @@ class Learner:
         shape = len(groups), len(groups[0].responses), -1
         logp = scores.padded(len(rows), scores.logp.detach().double()).view(shape)
         if first is not None:
-            return replace(first, logp=logp, proximal=first.logp), 0.0
+            shared = advantages(first.rewards, self._conf.advantage, first.lengths)
+            return replace(first, logp=logp, proximal=first.logp, advantages=shared), 0.0
         mask = scores.padded(len(rows), torch.ones_like(scores.logp, dtype=torch.float64)).view(shape)
         behaviour = _behaviour(groups, logp)
         rewards = torch.tensor([group.rewards for group in groups], dtype=torch.float64)
