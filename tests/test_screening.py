@@ -44,7 +44,7 @@ def of_json(capsys, *arguments):
 def test_the_pinned_group_as_json(tmp_path, capsys):
     found = of_json(capsys, lines(tmp_path / "g.jsonl", PINNED), "--estimators", "gmc", "tic", "tis:cap=1.28", "is")
     (group,) = found["groups"]
-    assert group["rho"] == pytest.approx([1.419068, 0.818731, 4.481689, 0.367879], abs=1e-6)
+    assert group["estimators"]["is"]["rho"] == pytest.approx([1.419068, 0.818731, 4.481689, 0.367879], abs=1e-6)
     gmc, tic, tis = (group["estimators"][name] for name in ("gmc", "tic", "tis:cap=1.28"))
     assert gmc["weight"] == pytest.approx([0.722412] * 4, abs=1e-6)
     assert gmc["scaled"] == pytest.approx([1.025152, 0.591461, 3.237627, 0.265761], abs=1e-6)
@@ -84,7 +84,7 @@ def test_an_unknown_behaviour_log_probability_is_a_ratio_of_1(tmp_path, capsys):
     behaviour = [[None, *BEHAVIOUR[0][1:]], *BEHAVIOUR[1:]]
     path = lines(tmp_path / "g.jsonl", {**PINNED, "behaviour_logp": behaviour})
     (group,) = of_json(capsys, path, "--estimators", "is")["groups"]
-    assert group["rho"][0] == pytest.approx(np.exp(0.25))
+    assert group["estimators"]["is"]["rho"][0] == pytest.approx(np.exp(0.25))
 
 
 def test_a_proximal_policy_reaches_the_decoupled_loss(tmp_path, capsys):

@@ -94,14 +94,13 @@ class JsonWriter:
         file.write('{"groups": [')
 
     def add(self, batch: Batch, found: dict[str, PerGroup]) -> None:
-        """Every group of a mini-batch: rho, and by estimator each response's weight, scaled ratio, coefficient sum."""
+        """Every group of a mini-batch: by estimator each response's weight, rho, scaled ratio and coefficient sum."""
         data = batch.data
         for b, group in enumerate(batch.groups):
             per = {label: _responses(batch, b, part) for label, part in found.items()}
             entry = {
                 "group": group,
                 "delay": int(data.delays[b]),
-                "rho": data.rho[b].tolist(),
                 "advantages": data.advantages[b].tolist(),
                 "estimators": per,
             }
@@ -125,6 +124,7 @@ class JsonWriter:
 def _responses(batch: Batch, b: int, part: PerGroup) -> dict[str, list[float]]:
     return {
         "weight": measures.weight(batch.data, part.kept)[b].tolist(),
+        "rho": batch.data.rho[b].tolist(),
         "scaled": part.kept[b].tolist(),
         "coefficient_sum": part.total[b].tolist(),
     }
