@@ -42,10 +42,11 @@ def stale_groups(model, seed=0, spread=0.6):
 
 
 def make(model, name="is", params=None, rule=NO_RULE, longest=LONGEST, **settings):
-    """A learner that neither warms up nor clips unless told to."""
+    """A learner that neither warms up nor clips unless told to; `name` may be an estimator of one's own."""
     conf = LearnerConf(**{"lr": 1e-2, "warmup": 0, "clip": 1e9, **settings})
     decoding = Decoding(longest, TEMPERATURE, frozenset())
-    return Learner(model, estimators.make(name, **(params or {})), conf, decoding, rule)
+    estimator = estimators.make(name, **(params or {})) if isinstance(name, str) else name
+    return Learner(model, estimator, conf, decoding, rule)
 
 
 def rule(name, **settings):

@@ -23,6 +23,7 @@ from learners import (
 )
 from stopping import finished, stopped_and_resumed
 
+from delaysim.estimators.interface import Estimator
 from delaysim.train.diagnostics import update_row
 from delaysim.train.gradient import Rule
 
@@ -147,6 +148,26 @@ def test_vcpo_with_nothing_on_is_no_rule(base, groups):
         other.update(update, groups)
     assert torch.equal(weights_of(plain), weights_of(off))
     assert not torch.equal(weights_of(plain), weights_of(base))
+
+
+def test_an_estimator_sees_the_shared_advantages_in_every_step(base, groups):
+    """And the rule replaces them anew: what the second step trained on is not what the first did."""
+    seen, outcomes = [], []
+
+    def coefficients(batch, _params):
+        seen.append(batch.advantages)
+        return batch.mask * batch.ratio
+
+    for steps in (1, 2):
+        estimator = Estimator("seen", SimpleNamespace(coefficients=coefficients), None)
+        learner = make(copy.deepcopy(base), estimator, rule=rule("vcpo"), updates_per_batch=steps)
+        outcomes.append(learner.update(7, groups).batch)
+    assert len(seen) == 3
+    assert all(torch.equal(advantages, seen[0]) for advantages in seen)
+    assert float(seen[0].sum(1).abs().max()) < 1e-9
+    first, second = (batch.advantages for batch in outcomes)
+    assert float(first.sum(1).abs().min()) == 0.0 < float(first[[0, 2]].sum(1).abs().min())
+    assert not torch.allclose(first[[0, 2]], second[[0, 2]], atol=1e-3)
 
 
 # the cosine with the previous gradient
