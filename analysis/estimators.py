@@ -19,7 +19,7 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
-from estimators_page import DELAYS, LR, LRS, METHODS, OWN_AT_0, RESULTS, SEEDS, write
+from estimators_page import DELAYS, LR, LRS, MATCHED_AT, METHODS, OWN_AT_0, RESULTS, SEEDS, write
 from hydra import compose, initialize_config_dir
 
 from delaysim.accuracy import has_collapsed, paired_gain, summarise
@@ -34,7 +34,7 @@ from delaysim.settings.places import conf_dir
 CSV = RESULTS / "estimators.csv"
 MATCHED = ("tic", "grpo", "tis", "cispo", "gspo", "a3po")
 """Methods with a threshold; each gets the one at which it intervenes as often as GMC on GMC's own recorded data."""
-LR_CHECK = ("none", "grpo", "tic", "gmc")
+LR_CHECK = ("grpo", "tic", "gmc")
 FIELDS = (
     "part", "method", "D", "seed", "lr", "eps", "run_id", "state", "collapsed", "base", "final", "gain", "gain_half",
     "auc", "ess", "kept", "removed", "wall_s", "updates", "accuracy",
@@ -93,13 +93,13 @@ def published() -> Iterator[Cell]:
     """Every method at its published threshold."""
     for method in OWN_AT_0:
         yield from (Cell("published", method, 0, seed) for seed in SEEDS)
-    for delay in (64, 128, 16):
+    for delay in DELAYS[1:]:
         yield from (Cell("published", method, delay, seed) for seed in SEEDS for method in METHODS)
 
 
 def matched(runs: str) -> Iterator[Cell]:
     """Methods with a threshold, as strong as GMC."""
-    for delay in DELAYS[1:]:
+    for delay in MATCHED_AT:
         found = thresholds(delay, runs)
         yield from (Cell("matched", m, delay, seed, eps=found[m]) for seed in SEEDS for m in MATCHED)
 
