@@ -158,7 +158,9 @@ def _matched(table: pd.DataFrame) -> list[str]:
         "Each threshold is the one at which the method changes as many responses (by more than 1 %) as GMC at eps=0.28",
         "does, on what GMC's run of seed 0 recorded at that delay:",
         "`delaysim screen RUN_DIR --match intervention --to gmc`.",
-        "", "| method | eps at D=64, 128 | D=64 | D=128 | - GMC, D=64 | - GMC, D=128 |", "|---|---|---:|---:|---:|---:|",
+        "",
+        "| method | eps at D=64, 128 | D=64 | D=128 | - GMC, D=64 | - GMC, D=128 |",
+        "|---|---|---:|---:|---:|---:|",
     ]  # fmt: skip
     for method in ("gmc", *rows["method"].unique()):
         own = rows[rows["method"] == method]
