@@ -71,8 +71,8 @@ def test_it_gives_the_bytes_of_the_built_in_it_imitates(builtin, file, tmp_path)
 
 @pytest.mark.parametrize(
     ("text", "setting"),
-    [(TIS, "eps=0.2"), (TIS, "estimator.eps=0.2"), (TIS, "+estimator.settings.cap=1.2"), (EPS, "eps=0.2")],
-    ids=["eps sets cap", "its own eps", "setting", "eps sets eps"],
+    [(TIS, "eps=0.2"), (TIS, "+estimator.settings.cap=1.2"), (EPS, "eps=0.2")],
+    ids=["eps sets cap", "setting", "eps sets eps"],
 )
 def test_settings_and_eps_reach_it(builtin, file, tmp_path, text, setting):
     assert run(custom(file(text), setting), tmp_path / "run").state == "done"

@@ -4,9 +4,12 @@ import pytest
 from settings import make_config
 
 from delaysim.cli.check_estimator import check_estimator
+from delaysim.cli.compose import recipe
 from delaysim.contract import CHECKS
 from delaysim.errors import UserError
 from delaysim.estimators import discover
+from delaysim.estimators.advantage import ADVANTAGES
+from delaysim.estimators.base import AGGREGATIONS
 from delaysim.settings.identity import threshold
 
 ALL = discover()
@@ -114,19 +117,30 @@ PUBLISHED = {
 
 @pytest.mark.parametrize("name", ALL)
 def test_the_published_recipe_is_each_papers_own(name):
-    recipe = ALL[name].PUBLISHED.advantage, ALL[name].PUBLISHED.aggregation
-    assert learner("recipe=published", f"estimator={name}") == recipe
-    assert name not in PUBLISHED or PUBLISHED[name] == recipe
-    assert learner(f"estimator={name}") == ("group_norm", "seq_mean_token_mean")
+    found = tuple(recipe("published", name, what) for what in ("advantage", "aggregation"))
+    assert found == (ALL[name].PUBLISHED.advantage, ALL[name].PUBLISHED.aggregation)
+    assert found[0] in ADVANTAGES
+    assert found[1] in AGGREGATIONS
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_and_the_learner_gets_it(name):
+    assert learner("recipe=published", f"estimator={name}") == PUBLISHED[name]
+
+
+def test_by_default_all_share_one_recipe():
+    for name in ("grpo", "drgrpo", "topr", "gmc"):
+        assert learner(f"estimator={name}") == ("group_norm", "seq_mean_token_mean")
 
 
 def test_what_is_said_explicitly_wins_over_either_recipe():
-    for recipe in ("published", "shared"):
-        said = ("learner.aggregation=token_mean", f"recipe={recipe}", "estimator=drgrpo")
-        assert learner(*said) == ("group_mean" if recipe == "published" else "group_norm", "token_mean")
-        said = ("learner.advantage=leave_one_out", f"recipe={recipe}", "estimator=drgrpo")
-        wanted = "fixed_length" if recipe == "published" else "seq_mean_token_mean"
-        assert learner(*said) == ("leave_one_out", wanted)
+    for kind, rest in (
+        ("published", ("group_mean", "fixed_length")),
+        ("shared", ("group_norm", "seq_mean_token_mean")),
+    ):
+        chosen = (f"recipe={kind}", "estimator=drgrpo")
+        assert learner("learner.aggregation=token_mean", *chosen) == (rest[0], "token_mean")
+        assert learner("learner.advantage=leave_one_out", *chosen) == ("leave_one_out", rest[1])
 
 
 def test_a_users_file_has_no_published_recipe(tmp_path):
@@ -152,7 +166,6 @@ def test_for_a_cap_eps_is_what_is_above_1(name):
     cfg = make_config(f"estimator={name}", "eps=0.3")
     assert cfg.estimator.cap == 1.3
     assert threshold(cfg) == pytest.approx(0.3, rel=1e-12)
-    assert make_config(f"estimator={name}", "eps=0.3", "estimator.cap=4").estimator.cap == 4
 
 
 @pytest.mark.parametrize("name", PLAIN)
@@ -160,12 +173,21 @@ def test_elsewhere_eps_is_the_threshold_itself(name):
     cfg = make_config(f"estimator={name}", "eps=0.3")
     assert [getattr(cfg.estimator, field) for field in PLAIN[name]] == [0.3] * len(PLAIN[name])
     assert threshold(cfg) == 0.3
-    assert make_config(f"estimator={name}").estimator == ALL[name].Params(), "without it the published one"
+
+
+def test_without_eps_each_has_its_published_threshold_and_its_own_key_wins():
+    for name in ("grpo", "gspo", "m2po", "reinforce"):
+        cfg = make_config(f"estimator={name}")
+        assert cfg.estimator == ALL[name].Params()
+        assert threshold(cfg) == {"grpo": 0.2, "gspo": 4e-4, "m2po": 0.04, "reinforce": None}[name]
+    assert make_config("estimator=tis", "eps=0.3", "estimator.cap=4").estimator.cap == 4
+    assert make_config("estimator=gspo", "eps=0.3", "estimator.eps_low=0.1").estimator == ALL["gspo"].Params(
+        eps=0.3, eps_low=0.1
+    )
 
 
 @pytest.mark.parametrize("name", ["reinforce", "is", "snis", "sapo", "topr", "vespo"])
 def test_eps_is_refused_where_there_is_no_threshold(name):
-    assert threshold(make_config(f"estimator={name}")) is None
     with pytest.raises(UserError, match=f"^eps=0.3: the estimator {name} has no threshold; drop eps$"):
         make_config(f"estimator={name}", "eps=0.3")
 

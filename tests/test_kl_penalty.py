@@ -20,7 +20,6 @@ from learners import (
     tiny_base,
     weights_of,
 )
-from settings import rows, run, small_config
 from stopping import finished, stopped_and_resumed
 
 from delaysim.estimators.base import LOG_KAPPA_BOUND
@@ -196,25 +195,8 @@ def test_coefficients_far_from_the_reference_are_finite():
 # in a run
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        ("learner.kl=0.1",),
-        ("learner.kl=0.1", "learner.kl_penalty=k2", "learner.updates_per_batch=2", "estimator=decoupled"),
-    ],
-)
-def test_a_stopped_run_goes_on_towards_the_same_reference(base_cache, tmp_path, monkeypatch, settings):
-    """The base, not the weights it resumed from."""
-    chosen = ("D=3", "updates=6", "lr=3e-3", *settings)
+def test_a_stopped_run_goes_on_towards_the_same_reference(base_cache, tmp_path, monkeypatch):
+    """The base, not the weights it resumed from; with two steps a mini-batch besides."""
+    chosen = ("D=3", "updates=6", "lr=3e-3", "learner.kl=0.1", "learner.updates_per_batch=2", "estimator=decoupled")
     whole = finished(chosen, tmp_path / "whole")
     assert stopped_and_resumed(chosen, tmp_path / "run", monkeypatch) == whole
-
-
-def test_a_large_weight_keeps_a_run_near_its_base(base_cache, tmp_path):
-    """Far less divergence from the weights of 3 updates ago than without, and another run altogether."""
-    divergence = {}
-    for kl in (0, 30):
-        chosen = ("D=3", "updates=8", "lr=3e-3", "learner.warmup=0", f"learner.kl={kl}", "evaluation.every=null")
-        run(small_config(*chosen), tmp_path / f"{kl}")
-        divergence[kl] = sum(row["kl_mu_pi_k3"] for row in rows(tmp_path / f"{kl}", "updates"))
-    assert 0 < divergence[30] < divergence[0]

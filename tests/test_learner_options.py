@@ -170,7 +170,7 @@ def test_fixed_length_divides_by_the_longest_response_allowed(base, groups, long
     assert close(longest * found["fixed_length"], found["seq_mean_token_sum"], 1e-6)
 
 
-SHORT = ("D=1", "updates=2", "evaluation.every=null", "learner.clip=1e9")
+SHORT = ("D=1", "updates=1", "evaluation.every=null", "learner.clip=1e9")
 
 
 def test_in_a_run_that_is_samplers_max_new_tokens(base_cache, tmp_path):
@@ -206,7 +206,7 @@ def advantage(kind, rewards, lengths):
 @pytest.mark.parametrize("kind", ADVANTAGES)
 def test_advantages_of_a_run_are_their_formulas(base_cache, tmp_path, kind):
     """Read back from what the run trained on; exactly 0 where a group's scores are all equal, if they are centred."""
-    run(small_config(*SHORT, "B=8", f"learner.advantage={kind}"), tmp_path / "run")
+    run(small_config(*SHORT, "B=12", f"learner.advantage={kind}"), tmp_path / "run")
     mixed = 0
     for frame in read_frames(tmp_path / "run/ratios.bin"):
         for rewards, lengths, found in zip(frame.rewards, frame.lengths, frame.advantages, strict=True):

@@ -16,7 +16,6 @@ CASES = {
     "gmc": ({"eps": 0.02}, ("eps=0.02",)),
     "grpo": ({"eps": 0.05}, ("eps=0.05",)),
     "gspo": ({"eps": 0.02, "eps_low": 0.02}, ("eps=0.02",)),
-    "topr": ({}, ()),
     "reinforce": ({}, ("sampler.temperature=0.8",)),
     "decoupled": ({"eps": 0.05}, ("eps=0.05", "learner.updates_per_batch=2")),
 }
