@@ -105,6 +105,7 @@ def agreement(batch: GroupBatch, kappa: Tensor) -> Tensor:
     NaN where either vanishes, as in groups whose rewards are all equal. Scale-free in rho, so nothing overflows.
     """
     wanted = (batch.log_rho - batch.log_rho.amax(1, keepdim=True)).exp()
+    kappa = kappa / kappa.abs().amax((1, 2), keepdim=True)
     squares = batch.advantages**2
     dot = (squares * wanted * kappa.sum(-1)).sum(1)
     ours, theirs = (squares * kappa.square().sum(-1)).sum(1), (squares * wanted**2 * batch.lengths).sum(1)
@@ -114,6 +115,8 @@ def agreement(batch: GroupBatch, kappa: Tensor) -> Tensor:
 def correlation(x: Tensor, y: Tensor) -> float | None:
     """Pearson's correlation of two equally shaped tensors; None where either does not vary."""
     a, b = x.flatten().double(), y.flatten().double()
+    rounding = 1e-13 * a.norm(), 1e-13 * b.norm()
     a, b = a - a.mean(), b - b.mean()
     size = float(a.norm() * b.norm())
-    return float(a.dot(b)) / size if size > 0 and isfinite(size) else None
+    varies = bool(a.norm() > rounding[0]) and bool(b.norm() > rounding[1])
+    return float(a.dot(b)) / size if varies and isfinite(size) else None

@@ -69,7 +69,9 @@ def read_frames(path: Path) -> Iterator[Recorded]:
     with path.open("rb") as file:
         while len(head := file.read(HEADER.size)) == HEADER.size:
             (size,) = HEADER.unpack(head)
-            block = file.read(size) if 0 < size < 1 << 40 else b""
+            if not 0 < size < 1 << 40:
+                raise UserError(f"{path} is not a record of ratios: a frame of {size} bytes")
+            block = file.read(size)
             if len(block) < size:
                 return
             yield _recorded(path, block)

@@ -115,8 +115,9 @@ def _disk(cfg: Config, evaluated: int) -> float:
 
 def _ratios(cfg: Config) -> float:
     """Bytes of ratios.bin at most: every response of the longest length."""
+    per_token = BYTES_PER_TOKEN * (1.5 if cfg.learner.updates_per_batch > 1 else 1.0)  # and the proximal policy's
     share = {"all": 1.0, "sample": 0.1, "none": 0.0}[cfg.record.ratios]
-    return share * cfg.updates * cfg.B * cfg.G * cfg.sampler.max_new_tokens * BYTES_PER_TOKEN
+    return share * cfg.updates * cfg.B * cfg.G * cfg.sampler.max_new_tokens * per_token
 
 
 def _weights(cfg: Config) -> float:

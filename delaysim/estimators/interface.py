@@ -15,6 +15,7 @@ A file must define `coefficients(batch, params)`. It may declare
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, fields, is_dataclass, replace
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -77,9 +78,10 @@ class Estimator:
         """The value of its first dial on the scale of `eps`; None where it has no threshold."""
         return dialled(self.module, self.params)
 
-    def at(self, eps: float) -> Estimator:
-        """The same with every dial set from `eps`."""
-        values = {name: 1 + eps if name == "cap" else eps for name in dial(self.module, self.params)}
+    def at(self, eps: float, keep: Collection[str] = ()) -> Estimator:
+        """The same with every dial but those in `keep` set from `eps`."""
+        names = [name for name in dial(self.module, self.params) if name not in keep]
+        values = {name: 1 + eps if name == "cap" else eps for name in names}
         if is_dataclass(self.params):
             return replace(self, params=replace(self.params, **values))  # type: ignore[type-var]
         return replace(self, params=SimpleNamespace(**{**vars(self.params), **values}))

@@ -52,11 +52,11 @@ def _projected(gradient: Tensor, previous: Tensor, params: Params) -> Tensor | N
     action = params.between if aligned <= params.high else params.above
     if action == "skip":
         return None
-    unit = previous / previous.norm()
-    rest = gradient - gradient.dot(unit) * unit
-    if action == "remove":
-        return rest
-    return rest + params.low / sqrt(1 - params.low**2) * rest.norm() * unit * (1 if c > 0 else -1)
+    exact, unit = gradient.double(), previous.double() / previous.double().norm()
+    rest = exact - exact.dot(unit) * unit
+    if action == "floor":
+        rest = rest + params.low / sqrt(1 - params.low**2) * rest.norm() * unit * (1 if c > 0 else -1)
+    return rest.to(gradient.dtype)
 
 
 def cosine(one: Tensor, other: Tensor) -> float:

@@ -140,6 +140,7 @@ def _training(cfg: Config) -> None:
         )
     _method("estimator", cfg.estimator, estimators.discover())
     _method("rule", cfg.rule, rules.discover())
+    _rule(cfg)
     _threshold(cfg)
     if cfg.lr is None:
         raise UserError("lr=null: give a learning rate, e.g. lr=3e-4")
@@ -174,6 +175,14 @@ def _method(group: str, params: Any, modules: dict[str, Any]) -> None:
             _above(key, value, 0)
         elif isinstance(value, float):
             _at_least("eps" if field.name == "eps" else key, value, 0)
+
+
+def _rule(cfg: Config) -> None:
+    if cfg.rule.name == "vcpo":
+        _above("rule.base", cfg.rule.base, 0)
+    if cfg.rule.name == "gac":
+        _between("rule.high", cfg.rule.high, 0, 1)
+        _between("rule.low", cfg.rule.low, 0, min(cfg.rule.high, 0.999))
 
 
 def _threshold(cfg: Config) -> None:

@@ -1,6 +1,7 @@
 """The estimator and the update rule that a configuration names, a user's file included."""
 
 import importlib.util
+import sys
 import traceback
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -31,11 +32,14 @@ def load_estimator(path: Path, settings: dict[str, Any], eps: float | None = Non
         if value not in known:
             raise UserError(f"{path}: {name} = {value!r}; choose one of {', '.join(known)}")
     estimator = Estimator(path.stem, module, _params(path, module, settings))
+    for name in dial(module, estimator.params):
+        if not hasattr(estimator.params, name):
+            raise UserError(f"{path}: DIAL names {name}, which is no field of its Params")
     if eps is None:
         return estimator
     if not dial(module, estimator.params):
         raise UserError(f"eps={eps:g}: {path} has no threshold: give its Params a field eps, or drop eps")
-    return estimator.at(eps)
+    return estimator.at(eps, keep=settings)  # a field's own key wins over the short name
 
 
 def _params(path: Path, module: ModuleType, settings: dict[str, Any]) -> Any:
@@ -64,16 +68,19 @@ def _import(path: Path) -> ModuleType:
     if spec is None or spec.loader is None:
         raise UserError(f"{path} is not a Python file: its name must end in .py")
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up by name
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
-        raise UserError(f"{where(error, path)}: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:
+        text = " ".join(str(error).split())
+        raise UserError(f"{where(error, path)}: {type(error).__name__}: {text}") from error
     return module
 
 
 def where(error: BaseException, path: Path) -> str:
     """The line of a user's file an error comes from, as far as it says."""
-    if isinstance(error, SyntaxError):
+    file = str(path.absolute())
+    if isinstance(error, SyntaxError) and error.filename == file:
         return f"{path}, line {error.lineno}"
-    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
     return f"{path}, line {lines[-1]}" if lines else str(path)

@@ -28,7 +28,7 @@ def identity(cfg: Config) -> dict[str, Any]:
         "model": model,
         "task": _content(asdict(cfg.task)),
         "sampler": asdict(cfg.sampler),
-        "estimator": _content(asdict(cfg.estimator)),
+        "estimator": _estimator(cfg),
         "learner": _learner(cfg),
         "evaluation": asdict(cfg.evaluation),
         **({} if cfg.rule.name == "none" else {"rule": asdict(cfg.rule)}),
@@ -83,6 +83,18 @@ def _threshold(cfg: Config) -> str | None:
     return f"{names[0]}{getattr(cfg.estimator, names[0]):g}" if names else None
 
 
+def _estimator(cfg: Config) -> dict[str, Any]:
+    """Its settings; those of a user's file with 2 and 2.0 as one number."""
+    values = _content(asdict(cfg.estimator))
+    if cfg.estimator.name == "custom":
+        values["settings"] = {key: _number(value) for key, value in values["settings"].items()}
+    return values
+
+
+def _number(value: Any) -> Any:
+    return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
 def _learner(cfg: Config) -> dict[str, Any]:
     """What the learner reads: a penalty of weight 0 has no kind, and one step on a mini-batch needs no count."""
     unread = {"kl", "kl_penalty"} if cfg.learner.kl == 0 else set()
@@ -103,12 +115,19 @@ def _clock(cfg: Config) -> dict[str, Any]:
 
 def _content(settings: dict[str, Any]) -> dict[str, Any]:
     paths = {key: value for key, value in settings.items() if key.endswith("path") and value is not None}
-    return settings | {key: _cached_digest(str(Path(value).absolute())) for key, value in paths.items()}
+    return settings | {key: _digest(Path(value).absolute()) for key, value in paths.items()}
+
+
+def _digest(path: Path) -> str:
+    if not path.exists():
+        return f"missing:{path}"
+    stat = path.stat()
+    return _cached_digest(path, stat.st_mtime_ns, stat.st_size)
 
 
 @cache
-def _cached_digest(path: str) -> str:
-    return file_digest(Path(path)) if Path(path).exists() else f"missing:{path}"
+def _cached_digest(path: Path, _changed: int, _size: int) -> str:
+    return file_digest(path)
 
 
 @cache
