@@ -146,13 +146,14 @@ def present() -> set[tuple[str, ...]]:
 
 def add(cell: Cell, path: Path) -> None:
     """One line for a finished cell."""
+    row = line(cell, path)
     with lock:
         new = not CSV.exists()
         with CSV.open("a", newline="") as file:
             writer = csv.DictWriter(file, FIELDS)
             if new:
                 writer.writeheader()
-            writer.writerow(line(cell, path))
+            writer.writerow(row)
     print(*cell.key, path.name, flush=True)
 
 
