@@ -11,4 +11,5 @@ def test_recorded_ratios_are_in_the_disk_estimate():
     found = {kind: plan_one(make_config(f"record.ratios={kind}", "D=1")).disk for kind in ("all", "sample", "none")}
     whole = 240 * 64 * 48 * 8
     assert found["all"] - found["none"] == pytest.approx(whole)
+    assert plan_one(make_config("record.ratios=sample", "D=1")).ratios == pytest.approx(whole / 10)
     assert found["sample"] - found["none"] == pytest.approx(whole / 10)

@@ -42,7 +42,9 @@ class Planned:
     tokens: float
     seconds: float
     disk: float
-    """[bytes]."""
+    """[bytes], recorded ratios included."""
+    ratios: float
+    """Of it, at most, token log-probabilities for `delaysim screen` [bytes]."""
     sim_time: float | None
     source: str
 
@@ -66,6 +68,7 @@ def plan_one(cfg: Config) -> Planned:
         tokens=tokens,
         seconds=seconds,
         disk=_disk(cfg, evaluated),
+        ratios=_ratios(cfg),
         sim_time=_sim_time(cfg),
         source=f"{known.runs} finished runs here" if known else "the model's yaml",
     )
@@ -83,6 +86,8 @@ def print_plan(planned: list[Planned], console: Console) -> None:
         table.add_row(p.path.name, p.state, p.delay, *numbers)
     console.print(table)
     todo = [p for p in planned if p.state not in ("done", "collapsed")]
+    if ratios := sum(p.ratios for p in todo):
+        console.print(f"of the disk space up to {_size(ratios)} for recorded ratios (record.ratios=all|sample|none)")
     console.print(
         f"{len(planned)} runs, {len(todo)} to do: about {clock_time(sum(p.seconds for p in todo))} one after another, "
         f"{_size(sum(p.disk for p in todo))} on disk; times from {', '.join(sorted({p.source for p in planned}))}",
