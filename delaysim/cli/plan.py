@@ -19,7 +19,7 @@ from delaysim.settings.identity import identity, needs_pilot, run_path
 
 RESPONSES = 64
 """The model files give seconds for an update of this many responses."""
-BYTES_PER_UPDATE, BYTES_PER_GROUP, BYTES_PER_EVAL = 700, 420, 110
+BYTES_PER_UPDATE, BYTES_PER_GROUP, BYTES_PER_EVAL = 1150, 510, 110
 
 
 @dataclass(frozen=True)
