@@ -58,6 +58,12 @@ BAD = {
         "frobnicate",
     ): "'frobnicate' is neither a command (status, resume, theory, check-estimator) nor a setting (KEY=VALUE)",
     ("status", "nowhere"): "nowhere is not a directory",
+    ("screen", "nowhere"): "nowhere: there is no such run directory or file of groups (.jsonl)",
+    ("check-estimator", "nowhere.py"): "nowhere.py is not a file",
+    ("+suite=fixed_delay", "estimator=custom"): "estimator.path is not set: give estimator.path=...",
+    ("+suite=fixed_delay", "estimator=custom", "estimator.path=no.py"): "no.py is not a file",
+    ("+suite=fixed_delay", "rule=nope"): "rule=nope: there is no such rule; choose one of gac, none, vcpo",
+    ("+suite=fixed_delay", "recipe=paper"): "recipe=paper: choose one of shared, published",
     ("resume", "nowhere"): "nowhere is not a run directory",
 }
 
@@ -85,6 +91,7 @@ def test_debug_shows_the_traceback(delaysim, monkeypatch):
         ("mode=plan", "+suite=fixed_delay", "D=128"),
         ("mode=plan", "-m", "+suite=fixed_delay", "D=0,128"),
         ("status", "."),
+        ("theory", "--D", "32", "--updates", "800"),
     ],
     ids=" ".join,
 )
