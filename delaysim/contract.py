@@ -193,9 +193,10 @@ def class_witness(estimator: Estimator) -> tuple[float, float]:
     weight = mass = 0.0
     for sign in (1.0, -1.0):
         batch = _one_token(log_rho, sign)
-        kappa = torch.cat([estimator.coefficients(part).squeeze(-1) for part in _split(batch, estimator.scope)])
-        weight = max(weight, float((kappa / log_rho.exp()).max()))
-        mass = max(mass, float(kappa.mean(1).max()))
+        for part in _split(batch, estimator.scope):
+            kappa = estimator.coefficients(part).squeeze(-1)
+            weight = max(weight, float((kappa / part.rho).max()))
+            mass = max(mass, float(kappa.mean(1).max()))
     return weight, mass
 
 
@@ -254,9 +255,9 @@ def _one_token(log_rho: torch.Tensor, sign: float) -> GroupBatch:
 
 
 def _split(batch: GroupBatch, scope: str) -> Iterator[GroupBatch]:
-    """Everything at once where groups do not see each other, else group by group."""
+    """Everything at once where groups do not see each other, else every twentieth group by itself."""
     count = len(batch.delays)
-    size = count if scope != "batch" else 1
+    size, step = (1, 20) if scope == "batch" else (count, count)
     names = (*TOKENS, *RESPONSES, "delays", "versions")
-    for start in range(0, count, size):
+    for start in range(0, count, step):
         yield replace(batch, **{name: getattr(batch, name)[start : start + size] for name in names})
