@@ -64,8 +64,10 @@ def mean_half(values: pd.Series) -> tuple[float, float]:
 
 
 def cell(values: pd.Series) -> str:
-    """Mean and half interval, or a dash."""
-    return "-" if values.empty else "{:.3f} ±{:.3f}".format(*mean_half(values))
+    """Mean and half interval; one seed without; none, a dash."""
+    if len(values) < 2:
+        return "-" if values.empty else f"{values.iloc[0]:.3f} (one seed)"
+    return "{:.3f} ±{:.3f}".format(*mean_half(values))
 
 
 def ranked(table: pd.DataFrame) -> list[str]:
@@ -220,7 +222,8 @@ def panel(ax: Axes, table: pd.DataFrame, part: str, methods: list[str]) -> None:
     x, ends = PLACES, {}
     for method in methods:
         curves = [final(table, part, method, d) for d in DELAYS]
-        known = [i for i, values in enumerate(curves) if not values.empty]
+        asked = DELAYS if part == "published" else (0, *MATCHED_AT)
+        known = [i for i, values in enumerate(curves) if DELAYS[i] in asked and not values.empty]
         label = "reinforce" if method == "none" else method
         colour, marker = style(label)
         for seed in SEEDS:
