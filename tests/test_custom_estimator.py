@@ -91,12 +91,7 @@ def test_without_params_it_gets_its_settings_as_they_are(file):
     path = file("def coefficients(batch, params):\n    return params.scale * batch.mask\n")
     estimator = load_estimator(path, {"scale": 2.5})
     assert estimator.params.scale == 2.5
-    assert (estimator.scope, estimator.level, estimator.mass_bound, estimator.published) == (
-        "batch",
-        "token",
-        None,
-        None,
-    )
+    assert (estimator.scope, estimator.level, estimator.mass_bound) == ("batch", "token", None)
 
 
 # run ids

@@ -172,6 +172,10 @@ def recorded(base_cache, tmp_path_factory):
     return folder
 
 
+def bin_of_one(delay):
+    return bin_name(int(bin_of(torch.tensor([delay]))[0]))
+
+
 def test_screening_a_run_with_its_own_estimator_gives_its_own_rows(recorded):
     """kept, removed, intervention and agreement of the run's estimator, from ratios.bin, equal the rows' means."""
     rows = [json.loads(line) for line in (recorded / "groups.jsonl").read_text().splitlines()]
@@ -182,16 +186,10 @@ def test_screening_a_run_with_its_own_estimator_gives_its_own_rows(recorded):
     for column in ("kept", "removed", "intervention", "second_moment"):
         assert total[column] == pytest.approx(np.mean([row[column] for row in rows]), rel=1e-9), column
         for name in bins:
-            mine = [
-                row[column] for row in rows if bin_name(int(bin_of(torch.tensor([row["delay"]]))[0])) == name["delay"]
-            ]
+            mine = [row[column] for row in rows if bin_of_one(row["delay"]) == name["delay"]]
             assert name[column] == pytest.approx(np.mean(mine), rel=1e-9)
     assert total["agreement"] == pytest.approx(1.0)
     assert 0 < total["intervention"] < 1
-
-
-def bin_of_one(delay):
-    return bin_name(int(bin_of(torch.tensor([delay]))[0]))
 
 
 def test_bins_are_powers_of_two():

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from delaysim.screening.sources import Batch
     from delaysim.screening.tally import PerGroup
 
+TOGETHER = 2**17
+"""Tokens examined at once: few large operations, which two threads can share, in place of many small ones."""
 DEFAULT = ("reinforce", "is", "grpo", "tic", "gmc", "tis", "cispo", "sapo", "gspo", "a3po")
 EXAMPLES = """examples:
   delaysim screen runs/fixed_delay/grpo-D64-...            the estimators of the literature on what one run recorded
@@ -103,7 +105,8 @@ def _run(named: dict[str, "Estimator"], sources: list[Path], options: Any) -> "S
     def look(batch: "Batch") -> "dict[str, PerGroup]":
         return {label: _examined(batch, tally.estimator) for label, tally in tallies.items()}
 
-    for batch, found in ordered(look, read(sources, options.groups_per_update), os.cpu_count() or 1):
+    batches = read(sources, options.groups_per_update, TOGETHER)
+    for batch, found in ordered(look, batches, os.cpu_count() or 1):
         for label, tally in tallies.items():
             tally.add(batch.data, found[label])
         if writer is not None:
@@ -124,7 +127,7 @@ def _examined(batch: "Batch", estimator: "Estimator") -> "PerGroup":
     from delaysim.settings.chosen import where
 
     try:
-        return examine(batch.data, estimator)
+        return examine(batch.data, estimator, batch.sizes)
     except Exception as error:
         path = Path(str(estimator.module.__file__))
         hint = f"delaysim check-estimator {path} shows what is wrong"

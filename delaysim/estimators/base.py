@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from math import exp
+from math import exp, inf, log
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -107,9 +107,20 @@ def bounded_exp(log_kappa: Tensor) -> Tensor:
     return log_kappa.clamp(max=LOG_KAPPA_BOUND).exp()
 
 
-def unclipped(ratio: Tensor, advantage: Tensor, low: float | Tensor, high: float | Tensor) -> Tensor:
+def unclipped(ratio: Tensor, advantage: Tensor, low: float, high: float) -> Tensor:
     """True where PPO's pessimistic minimum takes the unclipped branch, whose gradient is that of the ratio itself."""
-    return ~(((advantage > 0) & (ratio > high)) | ((advantage < 0) & (ratio < low)))
+    unbounded = advantage.new_full((), inf)
+    return (ratio <= unbounded.where(advantage <= 0, high)) & (ratio >= (-unbounded).where(advantage >= 0, low))
+
+
+def ppo_clip(batch: GroupBatch, low: float, high: float) -> Tensor:
+    """[B, G, T] r where PPO's clip to [low, high] does not bind, else 0."""
+    return batch.ratio.where(unclipped(batch.ratio, batch.advantage, low, high) & batch.present, 0)
+
+
+def truncated(batch: GroupBatch, cap: float) -> Tensor:
+    """[B, G, T] r, at most cap; capped before exp, so nothing overflows."""
+    return batch.log_ratio.clamp(max=log(cap)).exp() * batch.mask
 
 
 def on_tokens(batch: GroupBatch, kappa: Tensor) -> Tensor:

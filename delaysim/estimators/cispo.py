@@ -7,10 +7,9 @@ epsilon_high is the same number, verl's clip_ratio_high is cap - 1.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log
 from typing import TYPE_CHECKING
 
-from delaysim.estimators.base import GroupBatch, Recipe
+from delaysim.estimators.base import GroupBatch, Recipe, truncated
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -38,4 +37,4 @@ def mass_bound(params: Params) -> float:
 
 def coefficients(batch: GroupBatch, params: Params) -> Tensor:
     """Kappa [B, G, T] = r, at most cap."""
-    return batch.log_ratio.clamp(max=log(params.cap)).exp() * batch.mask
+    return truncated(batch, params.cap)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from delaysim.estimators.base import GroupBatch, Recipe, unclipped
+from delaysim.estimators.base import GroupBatch, Recipe, ppo_clip
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -34,4 +34,4 @@ class Params:
 
 def coefficients(batch: GroupBatch, params: Params) -> Tensor:
     """Kappa [B, G, T] = r where the clip does not bind, else 0."""
-    return batch.ratio * batch.mask * unclipped(batch.ratio, batch.advantage, 1 - params.eps_low, 1 + params.eps)
+    return ppo_clip(batch, 1 - params.eps_low, 1 + params.eps)

@@ -44,8 +44,7 @@ def coefficients(batch: GroupBatch, params: Params) -> Tensor:
 def decoupled(batch: GroupBatch, params: Any, anchor: Tensor) -> Tensor:
     """The coefficient for any anchor [B, G, T]; `params` gives eps, cap and weight."""
     ratio = bounded_exp((batch.logp - anchor) * batch.mask)
-    free = unclipped(ratio, batch.advantage, 1 - params.eps, 1 + params.eps) * batch.mask
+    free = unclipped(ratio, batch.advantage, 1 - params.eps, 1 + params.eps) & batch.present
     if not params.weight:
-        return ratio * free
-    behind = (anchor - batch.behaviour) * batch.mask
-    return batch.ratio * free * (behind <= log(params.cap))
+        return ratio.where(free, 0)
+    return batch.ratio.where(free & (anchor - batch.behaviour <= log(params.cap)), 0)

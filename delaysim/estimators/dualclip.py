@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from delaysim.estimators.base import GroupBatch, Recipe, unclipped
+from delaysim.estimators.base import GroupBatch, Recipe, ppo_clip
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -38,5 +38,5 @@ def mass_bound(params: Params) -> float:
 
 def coefficients(batch: GroupBatch, params: Params) -> Tensor:
     """Kappa [B, G, T] = r where neither clip binds, else 0."""
-    kept = unclipped(batch.ratio, batch.advantage, 1 - params.eps, 1 + params.eps)
-    return batch.ratio * batch.mask * kept * ~((batch.advantage < 0) & (batch.ratio > params.dual))
+    kappa = ppo_clip(batch, 1 - params.eps, 1 + params.eps)
+    return kappa.masked_fill((batch.advantage < 0) & (batch.ratio > params.dual), 0)

@@ -8,7 +8,7 @@ A file must define `coefficients(batch, params)`. It may declare
     NEEDS        inputs it reads beside log-ratios and mask, of base.INPUTS (default all)
     DIAL         the fields that the short name `eps` sets, one called `cap` to 1 + eps (default eps, if there is one)
     CHOICES      allowed values of text fields
-    PUBLISHED    the Recipe of its paper (default: none known)
+    PUBLISHED    the Recipe of its paper, which recipe=published selects; built-in files only
     AT_DELAY_0   why kappa is not 1 there (default: it is)
     mass_bound(params)  see `Estimator.mass_bound` (default: None)
 """
@@ -20,7 +20,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from types import ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from delaysim.estimators.base import INPUTS, GroupBatch, Recipe
+from delaysim.estimators.base import INPUTS, GroupBatch
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -57,11 +57,6 @@ class Estimator:
     def at_delay_0(self) -> str | None:
         """Why kappa is not 1 at delay 0; None where it is."""
         return getattr(self.module, "AT_DELAY_0", None)
-
-    @property
-    def published(self) -> Recipe | None:
-        """The paper's advantage and aggregation."""
-        return getattr(self.module, "PUBLISHED", None)
 
     @property
     def mass_bound(self) -> float | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import exp, inf, sqrt
 from typing import TYPE_CHECKING
 
-from delaysim.estimators.base import LOG_KAPPA_BOUND, GroupBatch, Recipe, unclipped
+from delaysim.estimators.base import LOG_KAPPA_BOUND, GroupBatch, Recipe, ppo_clip
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -42,8 +42,7 @@ def coefficients(batch: GroupBatch, params: Params) -> Tensor:
     """Kappa [B, G, T] = r on the tokens kept by the rule, else 0."""
     if params.rule == "areal":
         return batch.ratio * batch.mask * _within_budget(batch, params.budget)
-    low, high = _bounds(batch, params.budget)
-    return batch.ratio * batch.mask * unclipped(batch.ratio, batch.advantage, low, high)
+    return ppo_clip(batch, *_bounds(batch, params.budget))
 
 
 def _bounds(batch: GroupBatch, budget: float) -> tuple[float, float]:

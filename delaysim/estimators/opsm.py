@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from delaysim.estimators.base import GroupBatch, Recipe, unclipped
+from delaysim.estimators.base import GroupBatch, Recipe, ppo_clip
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -35,5 +35,4 @@ class Params:
 def coefficients(batch: GroupBatch, params: Params) -> Tensor:
     """Kappa [B, G, T] = GRPO's, 0 on dropped responses."""
     stale = (batch.advantages < 0) & (-batch.log_mean_ratio > params.delta)
-    free = unclipped(batch.ratio, batch.advantage, 1 - params.clip, 1 + params.clip)
-    return batch.ratio * free * batch.mask * ~stale.unsqueeze(-1)
+    return ppo_clip(batch, 1 - params.clip, 1 + params.clip) * ~stale.unsqueeze(-1)

@@ -6,10 +6,9 @@ Without the product over tokens the correction is biased at any cap, but its var
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import log
 from typing import TYPE_CHECKING
 
-from delaysim.estimators.base import GroupBatch, Recipe
+from delaysim.estimators.base import GroupBatch, Recipe, truncated
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,5 +35,5 @@ def mass_bound(params: Params) -> float:
 
 
 def coefficients(batch: GroupBatch, params: Params) -> Tensor:
-    """Kappa [B, G, T] = r, at most cap; capped before exp."""
-    return batch.log_ratio.clamp(max=log(params.cap)).exp() * batch.mask
+    """Kappa [B, G, T] = r, at most cap."""
+    return truncated(batch, params.cap)

@@ -15,23 +15,51 @@ from delaysim.screening.jsonlines import read_groups
 
 @dataclass(frozen=True)
 class Batch:
-    """One mini-batch and the ids of its groups."""
+    """Mini-batches one after the other, and the ids of their groups."""
 
     groups: list[int]
     data: GroupBatch
+    sizes: list[int]
+    """Groups of each mini-batch."""
 
 
-def read(paths: list[Path], groups_per_batch: int) -> Iterator[Batch]:
-    """Every recorded mini-batch, one at a time. Raises UserError where there is nothing to read.
+def read(paths: list[Path], groups_per_batch: int, tokens: int = 0) -> Iterator[Batch]:
+    """Every recorded mini-batch, neighbours put together up to `tokens`. Raises UserError where there is none.
 
     A run's mini-batches are as it trained on them; a file of groups is cut into `groups_per_batch` in its order.
+    `tokens` counts padding; 0 gives one mini-batch at a time.
     """
     for path in paths:
-        if path.suffix in (".jsonl", ".json"):
-            yield from map(_batch, read_groups(path, groups_per_batch))
-        else:
-            for file in _record_files(path):
-                yield from map(_batch, read_frames(file))
+        yield from map(_batch, _together(_recorded(path, groups_per_batch), tokens))
+
+
+def _recorded(path: Path, groups_per_batch: int) -> Iterator[Recorded]:
+    if path.suffix in (".jsonl", ".json"):
+        yield from read_groups(path, groups_per_batch)
+    else:
+        for file in _record_files(path):
+            yield from read_frames(file)
+
+
+def _together(records: Iterator[Recorded], tokens: int) -> Iterator[list[Recorded]]:
+    """Neighbours of one kind, up to so many tokens."""
+    waiting: list[Recorded] = []
+    for recorded in records:
+        if waiting and (_tokens([*waiting, recorded]) > tokens or _kind(recorded) != _kind(waiting[0])):
+            yield waiting
+            waiting = []
+        waiting.append(recorded)
+    if waiting:
+        yield waiting
+
+
+def _tokens(records: list[Recorded]) -> int:
+    """Size of their token arrays once padded to one length."""
+    return sum(r.lengths.size for r in records) * max(int(r.lengths.max()) for r in records)
+
+
+def _kind(recorded: Recorded) -> tuple[int, bool, bool]:
+    return recorded.lengths.shape[1], recorded.proximal is None, recorded.versions is None
 
 
 def _record_files(path: Path) -> list[Path]:
@@ -45,21 +73,25 @@ def _record_files(path: Path) -> list[Path]:
     return files
 
 
-def _batch(recorded: Recorded) -> Batch:
-    mask = np.arange(max(1, int(recorded.lengths.max()))) < recorded.lengths[..., None]
-    delays = torch.from_numpy(recorded.delays)
-    logp = _padded(recorded.logp, mask)
+def _batch(records: list[Recorded]) -> Batch:
+    def joined(name: str) -> Array:
+        return np.concatenate([getattr(recorded, name) for recorded in records])
+
+    lengths = joined("lengths")
+    mask = np.arange(max(1, int(lengths.max()))) < lengths[..., None]
+    updates = np.concatenate([np.full(len(r.delays), r.update) for r in records])
+    logp = _padded(joined("logp"), mask)
     data = GroupBatch(
         logp=logp,
-        behaviour=_padded(recorded.behaviour, mask),
+        behaviour=_padded(joined("behaviour"), mask),
         mask=torch.from_numpy(mask).to(logp),
-        rewards=torch.from_numpy(recorded.rewards),
-        advantages=torch.from_numpy(recorded.advantages),
-        delays=delays,
-        versions=recorded.update - delays if recorded.versions is None else torch.from_numpy(recorded.versions),
-        proximal=None if recorded.proximal is None else _padded(recorded.proximal, mask),
+        rewards=torch.from_numpy(joined("rewards")),
+        advantages=torch.from_numpy(joined("advantages")),
+        delays=torch.from_numpy(joined("delays")),
+        versions=torch.from_numpy(updates - joined("delays") if records[0].versions is None else joined("versions")),
+        proximal=None if records[0].proximal is None else _padded(joined("proximal"), mask),
     )
-    return Batch(recorded.groups.tolist(), data)
+    return Batch(joined("groups").tolist(), data, [len(recorded.groups) for recorded in records])
 
 
 def _padded(flat: Array, mask: Array) -> torch.Tensor:

@@ -1,6 +1,7 @@
 """Sums over groups, by estimator and delay bin; what a table's rows are made of."""
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
@@ -33,9 +34,9 @@ class PerGroup:
     """[B, COUNTS + SUMS]."""
 
 
-def examine(batch: GroupBatch, estimator: Estimator) -> PerGroup:
-    """Ask an estimator for a mini-batch's coefficients and measure them."""
-    kappa = estimator.coefficients(batch)
+def examine(batch: GroupBatch, estimator: Estimator, sizes: Sequence[int] = ()) -> PerGroup:
+    """Ask an estimator for coefficients and measure them; `sizes` = groups of each mini-batch if there are several."""
+    kappa = _coefficients(batch, estimator, sizes)
     kept, touched = measures.kept(batch, kappa), measures.touched(batch, kappa, estimator.level)
     agreement = measures.agreement(batch, kappa)
     gap = batch.rho - kept
@@ -56,6 +57,16 @@ def examine(batch: GroupBatch, estimator: Estimator) -> PerGroup:
         "agreement": agreement.nan_to_num(0.0),
     }
     return PerGroup(kept, kappa.sum(-1), torch.stack([columns[name].double() for name in (*COUNTS, *SUMS)], 1))
+
+
+def _coefficients(batch: GroupBatch, estimator: Estimator, sizes: Sequence[int]) -> torch.Tensor:
+    """All at once, but mini-batch by mini-batch where an estimator looks at the whole of one."""
+    if estimator.scope != "batch" or len(sizes) < 2:
+        return estimator.coefficients(batch)
+    present = [f.name for f in fields(batch) if getattr(batch, f.name) is not None]
+    parts = {name: getattr(batch, name).split(list(sizes)) for name in present}
+    batches = (replace(batch, **{name: parts[name][i] for name in present}) for i in range(len(sizes)))
+    return torch.cat([estimator.coefficients(part) for part in batches])
 
 
 class Tally:

@@ -56,8 +56,7 @@ def _ratios(outcome: Outcome) -> dict[str, Any]:
 
 def _coefficients(outcome: Outcome) -> dict[str, Any]:
     """What the estimator made of it."""
-    batch, kappa = outcome.batch, outcome.kappa
-    kept, touched = measures.kept(batch, kappa), measures.touched(batch, kappa, outcome.level)
+    batch, kept, touched = outcome.batch, outcome.kept, outcome.touched
     return {
         "kept": float(kept.mean()),
         "removed": float(measures.removed(batch, kept).mean()),
@@ -66,7 +65,7 @@ def _coefficients(outcome: Outcome) -> dict[str, Any]:
         "second_moment": float(measures.second_moment(batch, kept).mean()),
         "kept_length_corr": measures.correlation(kept, batch.lengths),
         "kept_delay_corr": measures.correlation(kept, batch.delays[:, None].expand_as(kept)),
-        "saturated": saturated(kappa),
+        "saturated": saturated(outcome.kappa),
     }
 
 
@@ -88,8 +87,7 @@ def group_rows(outcome: Outcome, groups: Sequence[Group], update: int) -> list[d
 
 
 def _group_columns(outcome: Outcome) -> dict[str, torch.Tensor]:
-    batch, kappa, rho = outcome.batch, outcome.kappa, outcome.batch.rho
-    kept, touched = measures.kept(batch, kappa), measures.touched(batch, kappa, outcome.level)
+    batch, rho, kept, touched = outcome.batch, outcome.batch.rho, outcome.kept, outcome.touched
     return {
         "reward_mean": batch.rewards.mean(1),
         "ess": measures.ess(batch.log_rho),

@@ -3,10 +3,12 @@
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from transformers import PreTrainedModel
 
+from delaysim import measures
 from delaysim.errors import RunFailed
 from delaysim.estimators import base
 from delaysim.estimators.advantage import advantages
@@ -42,6 +44,16 @@ class Outcome:
     """Cosine of this gradient with the previous one; None at the first, and for a model too large to keep one."""
     lr: float
     """After the update rule's scaling; 0 where it skipped the step."""
+
+    @cached_property
+    def kept(self) -> torch.Tensor:
+        """[B, G] mean coefficient of each response."""
+        return measures.kept(self.batch, self.kappa)
+
+    @cached_property
+    def touched(self) -> torch.Tensor:
+        """[B, G] tokens of each response that are not at their plain ratio."""
+        return measures.touched(self.batch, self.kappa, self.level)
 
 
 class Learner:

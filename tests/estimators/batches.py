@@ -2,6 +2,7 @@
 
 import torch
 
+from delaysim.estimators import make
 from delaysim.estimators.base import GroupBatch
 
 LENGTHS = [3, 2, 3, 1]
@@ -47,3 +48,21 @@ def random_batch(seed, b=3, g=5, t=7, spread=0.6):
     logp = (-torch.rand(b, g, t, generator=rng, dtype=torch.float64) * 3 + delta.clamp(max=0)) * mask
     advantages = torch.randn(b, g, generator=rng, dtype=torch.float64)
     return batch_of(logp, logp - delta, mask, advantages, delays=torch.randint(0, 9, (b,), generator=rng))
+
+
+def one_token(ratio, advantage, delay=3, logp=-6.0, **more):
+    """A response of one token with this ratio."""
+    logp = torch.tensor([[[logp]]], dtype=torch.float64)
+    behaviour = logp - torch.tensor(ratio, dtype=torch.float64).log()
+    return pinned_like(logp, behaviour, advantage, delay, **more)
+
+
+def pinned_like(logp, behaviour, advantage, delay, **more):
+    """A batch without padding and with one advantage for all."""
+    a = torch.full(logp.shape[:2], advantage, dtype=torch.float64)
+    return batch_of(logp, behaviour, torch.ones_like(logp), a, delays=[delay] * logp.shape[0], **more)
+
+
+def kappa(name, batch, **settings):
+    """Coefficients of a built-in estimator."""
+    return make(name, **settings).coefficients(batch)
