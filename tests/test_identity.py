@@ -104,7 +104,7 @@ def test_what_a_row_depends_on_is_in(suite):
 
 def test_every_setting_of_learner_and_sampler_is_in():
     """A field that is added to either is part of the id without anybody remembering it."""
-    cfg = make_config("learner.kl=0.1", "learner.updates_per_batch=2")
+    cfg = make_config("learner.kl=0.1", "learner.updates_per_batch=2", "sampler.dtype=bfloat16")
     settings = identity.identity(cfg)
     for part in ("learner", "sampler", "evaluation"):
         assert set(settings[part]) == {field.name for field in fields(getattr(cfg, part))}

@@ -16,9 +16,11 @@ class Response:
     tokens: Ids
     """[T_i], the stop token included."""
     logp: Logps
-    """[T_i] behaviour log-probability of each token, under the distribution it was sampled from [nats]."""
+    """[T_i] log-probability of each token as the sampler gives it, of the distribution it was sampled from [nats]."""
     finished: bool
     """Ended with a stop token; False = truncated at the length limit."""
+    recomputed: Logps | None = None
+    """[T_i] the same by the learner's own forward pass at launch; None where none was made."""
 
 
 @dataclass(frozen=True)

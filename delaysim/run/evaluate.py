@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from delaysim.policy.model import Policy
-from delaysim.policy.noise import GumbelNoise
 from delaysim.policy.rollout import Response
-from delaysim.policy.sample import Decoding, sample
+from delaysim.policy.sample import Decoding
+from delaysim.policy.sampler import Draw
 from delaysim.tasks import Problem, Task
 
 NOISE_SEED = 0
@@ -37,12 +37,11 @@ def _evaluate_batch(
     version: int,
 ) -> list[dict[str, Any]]:
     prompts = [policy.codec.encode_prompt(problem.prompt) for problem in problems]
-    greedy = sample(policy.model, prompts, 1, decoding, None)
+    greedy = policy.sampler.sample(prompts, 1, decoding, None)
     sampled: list[Response] = []
     if samples:
         keys = [(first + i, r) for i in range(len(problems)) for r in range(1, samples + 1)]
-        noise = GumbelNoise(NOISE_SEED, "evaluation", keys, policy.codec.vocabulary)
-        sampled = sample(policy.model, prompts, samples, decoding, noise)
+        sampled = policy.sampler.sample(prompts, samples, decoding, Draw(NOISE_SEED, "evaluation", keys))
     rows = []
     for i, problem in enumerate(problems):
         for r, response in enumerate([greedy[i], *sampled[i * samples : (i + 1) * samples]]):

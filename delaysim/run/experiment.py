@@ -8,7 +8,7 @@ import numpy as np
 from delaysim.accuracy import Accuracy, summarise
 from delaysim.clock import TICKS, Clock, Law, Train
 from delaysim.clock.trace import group_rows, moments
-from delaysim.errors import Interrupted, RunFailed
+from delaysim.errors import Interrupted, RunFailed, SamplerFailed
 from delaysim.policy.model import Policy
 from delaysim.policy.rollout import Group
 from delaysim.policy.sample import Decoding
@@ -20,6 +20,7 @@ from delaysim.run.records import RunDir
 from delaysim.run.rollouts import Launcher, Rollouts, Stream
 from delaysim.run.stopwatch import Stopwatch
 from delaysim.run.tracefile import write_trace
+from delaysim.settings.behaviour import recomputes
 from delaysim.settings.config import Config
 from delaysim.tasks import Task
 from delaysim.train import diagnostics
@@ -70,8 +71,16 @@ class Experiment:
     def go(self) -> None:
         """Run to the end. Raises Collapsed, RunFailed or Interrupted; what was recorded stays."""
         self._restore()
+        try:
+            self._go()
+        except SamplerFailed as failure:
+            self._save()  # no sampler is asked in the middle of an update
+            raise RunFailed(f"{failure}; the state after update {self._version} is saved") from failure
+
+    def _go(self) -> None:
+        self._publish()
         launcher = self._launcher()
-        if self._version == 0 and not self.run.rows("evals"):
+        if self._evaluation_is_due() and not any(row["update"] == self._version for row in self.run.rows("evals")):
             self._evaluate()
         steps, answer = self.clock.steps(), None
         try:
@@ -86,11 +95,13 @@ class Experiment:
     def _launcher(self) -> Launcher:
         stream = Stream(self.cfg.seed, "sampling")
         rollouts = Rollouts(
-            self.policy, self.task, self._decoding, stream, self.cfg.G, self.cfg.sampler.chunk, self.watch
-        )
+            self.policy, self.task, self._decoding, stream, self.cfg.G, self.cfg.sampler.chunk, self.watch,
+            self.learner.recompute if recomputes(self.cfg) else None,
+        )  # fmt: skip
         return Launcher(self.run, rollouts, self._pending, self._between_chunks)
 
     def _train(self, train: Train) -> None:
+        self.policy.sampler.rest()
         groups = self._pending.take(train.groups)
         with self.watch.time("train"):
             outcome = self.learner.update(train.update, groups)
@@ -98,12 +109,18 @@ class Experiment:
             per_group = diagnostics.group_rows(outcome, groups, train.update)
         self._version = train.update + 1
         times = {"sim_time": train.publish / TICKS, "wait": train.wait / TICKS, **self.watch.lap()}
-        row = {"update": train.update, **row, **times, "tokens_per_s": row["tokens"] / times["wall_s"]}
+        checked = {} if self.policy.sampler.gap is None else {"publish_gap": self.policy.sampler.gap}
+        row = {"update": train.update, **row, **checked, **times, "tokens_per_s": row["tokens"] / times["wall_s"]}
         self.run.append("updates", [row])
         self.run.append("groups", per_group)
         self._record_ratios(train.update, outcome, groups)
         self.watcher.updated(row)
+        self._publish()
         self._after_publish()
+
+    def _publish(self) -> None:
+        with self.watch.time("publish"):
+            self.policy.sampler.publish(self._version)
 
     def _record_ratios(self, update: int, outcome: Outcome, groups: Sequence[Group]) -> None:
         which = self.cfg.record.ratios
@@ -111,8 +128,8 @@ class Experiment:
             self.run.append_bytes("ratios", frame(recorded(update, outcome, groups)))
 
     def _after_publish(self) -> None:
-        last, every = self._version == self.law.n_updates, self.cfg.evaluation.every
-        if last or (every and self._version % every == 0):
+        last = self._version == self.law.n_updates
+        if self._evaluation_is_due():
             self._evaluate()
         if last or self.stopping or self._version % self.cfg.checkpoint.every == 0:
             self._save()
@@ -125,6 +142,10 @@ class Experiment:
             raise Interrupted(f"stopped while generating for update {self._version}, state saved")
         if self.watch.now() - self._last_saved_s > SAVE_AFTER_S:
             self._save()
+
+    def _evaluation_is_due(self) -> bool:
+        every = self.cfg.evaluation.every
+        return self._version in (0, self.law.n_updates) or (every is not None and self._version % every == 0)
 
     def _evaluate(self) -> None:
         with self.watch.time("evaluate"):

@@ -1,20 +1,24 @@
 """Generation at launch: prompts, responses, grades; and the answer to the clock's launches."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
 from delaysim.clock import Launch
 from delaysim.errors import RunFailed
 from delaysim.policy.model import Policy
-from delaysim.policy.noise import GumbelNoise
-from delaysim.policy.rollout import Group, Response
-from delaysim.policy.sample import Decoding, sample
+from delaysim.policy.rollout import Group, Logps, Response
+from delaysim.policy.sample import Decoding
+from delaysim.policy.sampler import Draw
+from delaysim.policy.score import Row
 from delaysim.run.pending import Pending
 from delaysim.run.records import RunDir
 from delaysim.run.stopwatch import Stopwatch
 from delaysim.tasks import Problem, Task
+
+Recompute = Callable[[Sequence[Row]], list[Logps]]
+"""The learner's log-probabilities of given responses under its present weights."""
 
 
 @dataclass(frozen=True)
@@ -39,9 +43,11 @@ class Rollouts:
         group_size: int,
         chunk: int,
         watch: Stopwatch,
+        recompute: Recompute | None = None,
     ) -> None:
         self._policy, self._task, self._decoding, self._stream = policy, task, decoding, stream
         self._group_size, self._chunk, self._watch = group_size, chunk, watch
+        self._recompute = recompute
 
     def chunks(self, groups: range) -> list[range]:
         """A launch in pieces that are generated together: `chunk` whole groups, the last piece shorter."""
@@ -53,8 +59,11 @@ class Rollouts:
         prompts = [self._policy.codec.encode_prompt(problem.prompt) for problem in problems]
         keys = [(group, 0, i) for group in groups for i in range(self._group_size)]
         with self._watch.time("generate"):
-            noise = GumbelNoise(self._stream.seed, self._stream.noise, keys, self._policy.codec.vocabulary)
-            responses = sample(self._policy.model, prompts, self._group_size, self._decoding, noise)
+            draw = Draw(self._stream.seed, self._stream.noise, keys)
+            responses = self._policy.sampler.sample(prompts, self._group_size, self._decoding, draw)
+        if self._recompute is not None:
+            with self._watch.time("rescore"):
+                responses = _recomputed(self._recompute, prompts, responses)
         with self._watch.time("reward"):
             size = self._group_size
             return [
@@ -69,6 +78,13 @@ class Rollouts:
         if not all(map(isfinite, rewards)):
             raise RunFailed(f"group {group} ({problem.id}, generated at update {version}): the task gave {rewards}")
         return Group(group, version, prompt, tuple(responses), rewards)
+
+
+def _recomputed(recompute: Recompute, prompts: Sequence[Any], responses: Sequence[Response]) -> list[Response]:
+    """The responses with the learner's own log-probabilities beside the sampler's."""
+    size = len(responses) // len(prompts)
+    logps = recompute([Row(prompts[i // size], response.tokens) for i, response in enumerate(responses)])
+    return [replace(response, recomputed=logp) for response, logp in zip(responses, logps, strict=True)]
 
 
 class Launcher:

@@ -86,6 +86,7 @@ def _train(cfg: Config, run: RunDir, display: Display) -> Ended:
         status.set(state="running", error=None)
         with _stoppable(experiment):
             state, message = _outcome(experiment)
+        experiment.policy.sampler.close()
     except UserError as error:
         if not run.exists:
             raise
@@ -128,10 +129,11 @@ def _disk(error: OSError, path: Path) -> str:
 def _build(cfg: Config, run: RunDir, display: Display, status: StatusFile) -> "Experiment":
     import torch
 
-    from delaysim.policy.model import load_policy
+    from delaysim.policy.model import load_policy, with_sampler
     from delaysim.rules import discover
     from delaysim.run.experiment import Experiment, decoding_of
     from delaysim.run.taskload import load_task
+    from delaysim.settings.behaviour import behaviour
     from delaysim.settings.chosen import chosen_estimator
     from delaysim.train.gradient import Rule
     from delaysim.train.learner import Learner
@@ -140,10 +142,10 @@ def _build(cfg: Config, run: RunDir, display: Display, status: StatusFile) -> "E
     torch.set_num_threads(cfg.threads)
     watcher = display.watcher(cfg, status)
     task = load_task(cfg)
-    policy = load_policy(cfg.model, task, watcher.working)
+    policy = with_sampler(load_policy(cfg.model, task, watcher.working), cfg.sampler)
     manifest = run.manifest()
     law = Law(**manifest["law"]) if manifest else _settle(cfg, policy, task, watcher)
-    learner = Learner(policy.model, estimator, cfg.learner, decoding_of(cfg, policy), rule)
+    learner = Learner(policy.model, estimator, cfg.learner, decoding_of(cfg, policy), rule, behaviour(cfg))
     _write_manifest(cfg, run, law, manifest, sum(p.numel() for p in policy.model.parameters()))
     display.begin(cfg, law, run.path, resumed=bool(manifest))
     return Experiment(cfg, law, run, policy, task, learner, watcher)

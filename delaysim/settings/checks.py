@@ -11,7 +11,9 @@ from delaysim.estimators.advantage import ADVANTAGES, NEEDS_GROUP
 from delaysim.estimators.base import AGGREGATIONS
 from delaysim.estimators.interface import dial
 from delaysim.estimators.penalty import PENALTIES
+from delaysim.settings.behaviour import BEHAVIOURS
 from delaysim.settings.config import AUTO, Config, LognormalConf, TinyModelConf
+from delaysim.settings.samplers import VllmSamplerConf
 
 LEAST = {
     "learner.warmup": 0,
@@ -70,7 +72,9 @@ def _choices(cfg: Config) -> None:
     _one_of("learner.kl_penalty", cfg.learner.kl_penalty, PENALTIES)
     _one_of("learner.advantage", cfg.learner.advantage, ADVANTAGES)
     _one_of("learner.aggregation", cfg.learner.aggregation, AGGREGATIONS)
-    _one_of("sampler.kind", cfg.sampler.kind, ("hf",))
+    _one_of("behaviour", cfg.behaviour, BEHAVIOURS)
+    if cfg.sampler.dtype is not None:
+        _one_of("sampler.dtype", cfg.sampler.dtype, ("float32", "bfloat16"))
     if not isinstance(cfg.model, TinyModelConf):
         _one_of("model.dtype", cfg.model.dtype, ("float32", "bfloat16"))
 
@@ -149,6 +153,8 @@ def _training(cfg: Config) -> None:
             f"sampler.temperature={cfg.sampler.temperature:g}: training samples its responses; "
             "give a temperature > 0, e.g. 1"
         )
+    if isinstance(cfg.sampler, VllmSamplerConf):
+        _vllm(cfg.sampler)
     _above("lr", cfg.learner.lr, 0)
     _above("learner.clip", cfg.learner.clip, 0)
     for key, low in LEAST.items():
@@ -162,6 +168,24 @@ def _training(cfg: Config) -> None:
             f"task.min_terms={cfg.task.min_terms} task.max_terms={cfg.task.max_terms}: "
             "give 2 <= min_terms <= max_terms <= 12"
         )
+
+
+def _vllm(conf: VllmSamplerConf) -> None:
+    """An engine's own settings, and what the sampled log-probabilities would no longer mean."""
+    if conf.top_p != 1 or conf.top_k != 0:
+        raise UserError(
+            f"sampler.top_p={conf.top_p:g} sampler.top_k={conf.top_k}: the sampler's log-probabilities would be those "
+            "of a cut distribution, the learner's of the whole; use sampler.top_p=1 sampler.top_k=0"
+        )
+    _at_least("sampler.temperature", conf.temperature, 0.01)  # vLLM raises lower ones to this
+    _between("sampler.memory_share", conf.memory_share, 0.01, 0.99)
+    _between("sampler.sleep", conf.sleep, 0, 2)
+    _above("sampler.cache_gib", conf.cache_gib, 0)
+    _above("sampler.timeout", conf.timeout, 0)
+    _at_least("sampler.sequences", conf.sequences, 1)
+    _at_least("sampler.context", conf.context, conf.max_new_tokens + 1)
+    if conf.floor is not None:
+        _above("sampler.floor", conf.floor, 0)
 
 
 def _method(group: str, params: Any, modules: dict[str, Any]) -> None:

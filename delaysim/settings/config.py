@@ -7,6 +7,7 @@ from hydra.core.config_store import ConfigStore
 from omegaconf import MISSING
 
 from delaysim.estimators.base import Recipe
+from delaysim.settings.samplers import HfSamplerConf, VllmSamplerConf
 
 SHARED_RECIPE = Recipe("group_norm", "seq_mean_token_mean")
 """What every estimator gets unless recipe=published."""
@@ -122,18 +123,6 @@ class Gsm8kConf:
 
 
 @dataclass
-class SamplerConf:
-    """How responses are generated."""
-
-    kind: str = "hf"
-    temperature: float = 1.0
-    max_new_tokens: int = MISSING
-    """Longest response [tokens]; one that reaches it is truncated."""
-    chunk: int = 8
-    """Groups of one launch generated together; a chunk is regenerated whole after an interruption."""
-
-
-@dataclass
 class LearnerConf:
     """The optimiser and the two choices every estimator shares."""
 
@@ -239,13 +228,16 @@ class Config:
     """N, learner updates."""
     lr: float | None = None
     """AdamW learning rate."""
+    behaviour: str = "auto"
+    """Whose log-probabilities of the sampled tokens the estimator sees: recomputed by the learner at launch, or the
+    sampler's; auto = recomputed where the two compute apart (delaysim/settings/behaviour.py)."""
     recipe: str = "shared"
     """shared: one advantage and aggregation for every estimator; published: each paper's own."""
     clock: ClockConf = field(default_factory=ClockConf)
     lengths: Any = MISSING
     model: Any = MISSING
     task: Any = MISSING
-    sampler: SamplerConf = field(default_factory=SamplerConf)
+    sampler: Any = MISSING
     estimator: Any = MISSING
     rule: Any = MISSING
     learner: LearnerConf = field(default_factory=LearnerConf)
@@ -264,6 +256,7 @@ def register() -> None:
         "lengths": {"lognormal": LognormalConf, "recorded": RecordedConf},
         "model": {"tiny": TinyModelConf, "pretrained": PretrainedModelConf},
         "task": {"chain": ChainConf, "gsm8k": Gsm8kConf},
+        "sampler": {"hf": HfSamplerConf, "vllm": VllmSamplerConf},
         "estimator": {
             "custom": CustomConf,
             **{name: module.Params for name, module in estimators.discover().items()},

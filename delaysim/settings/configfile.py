@@ -19,10 +19,12 @@ from delaysim.settings.config import (
     RecordedConf,
     TinyModelConf,
 )
+from delaysim.settings.samplers import HfSamplerConf, VllmSamplerConf
 
 KINDS: dict[str, dict[str, type]] = {
     "model": {"tiny": TinyModelConf, "pretrained": PretrainedModelConf},
     "task": {"chain": ChainConf, "gsm8k": Gsm8kConf},
+    "sampler": {"hf": HfSamplerConf, "vllm": VllmSamplerConf},
 }
 
 

@@ -9,10 +9,13 @@ from delaysim.data import model_digest
 from delaysim.estimators import discover
 from delaysim.estimators.interface import dial, dialled
 from delaysim.files import digest, file_digest
+from delaysim.settings.behaviour import SAMPLER, behaviour, recomputes
 from delaysim.settings.config import AUTO, Config
 
 ONLY_PLANNED = ("seconds_per_update",)
 """Settings of mode=plan alone."""
+ONLY_HOW = ("memory_share", "sleep", "cache_gib", "timeout", "floor")
+"""Settings of a sampler that decide where and how long it works, not what it draws."""
 
 
 def identity(cfg: Config) -> dict[str, Any]:
@@ -27,11 +30,12 @@ def identity(cfg: Config) -> dict[str, Any]:
         **shared,
         "model": model,
         "task": _content(asdict(cfg.task)),
-        "sampler": asdict(cfg.sampler),
+        "sampler": _sampler(cfg),
         "estimator": _estimator(cfg),
         "learner": _learner(cfg),
         "evaluation": asdict(cfg.evaluation),
         **({} if cfg.rule.name == "none" else {"rule": asdict(cfg.rule)}),
+        **({"behaviour": behaviour(cfg)} if recomputes(cfg) or cfg.behaviour == SAMPLER else {}),
     }
 
 
@@ -93,6 +97,13 @@ def _estimator(cfg: Config) -> dict[str, Any]:
 
 def _number(value: Any) -> Any:
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _sampler(cfg: Config) -> dict[str, Any]:
+    """What decides its draws; without a precision of its own it has none."""
+    values = asdict(cfg.sampler)
+    unread = {*ONLY_HOW, *(["dtype"] if cfg.sampler.dtype is None else [])}
+    return {key: value for key, value in values.items() if key not in unread}
 
 
 def _learner(cfg: Config) -> dict[str, Any]:

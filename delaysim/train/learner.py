@@ -14,10 +14,12 @@ from delaysim.estimators import base
 from delaysim.estimators.advantage import advantages
 from delaysim.estimators.interface import Estimator
 from delaysim.estimators.penalty import penalty
-from delaysim.policy.rollout import Group
+from delaysim.policy.rollout import Group, Logps
 from delaysim.policy.sample import Decoding
 from delaysim.policy.score import Row, Scores, score
+from delaysim.settings.behaviour import RECOMPUTED, SAMPLER
 from delaysim.settings.config import LearnerConf
+from delaysim.train.behaviour import Mismatch, behaviour_of, mismatch_of
 from delaysim.train.gradient import NO_RULE, Gradient, Rule
 
 
@@ -35,7 +37,7 @@ class Outcome:
     level: str
     """The plain ratio they stand for: token | sequence | trajectory | none."""
     fresh_log_ratio: float
-    """Largest |log-ratio| measured on a token at delay 0, before it is set to 0; 0 where there is none."""
+    """Largest |log-ratio| measured on a token at delay 0, before it may be set to 0; 0 where there is none."""
     entropy: float
     """Mean softmax entropy of the current weights on response tokens [nats]."""
     grad_norm: float
@@ -44,6 +46,8 @@ class Outcome:
     """Cosine of this gradient with the previous one; None at the first, and for a model too large to keep one."""
     lr: float
     """After the update rule's scaling; 0 where it skipped the step."""
+    mismatch: Mismatch | None = None
+    """Between sampler and learner at launch, where both log-probabilities exist."""
 
     @cached_property
     def kept(self) -> torch.Tensor:
@@ -66,9 +70,10 @@ class Learner:
         conf: LearnerConf,
         decoding: Decoding,
         rule: Rule = NO_RULE,
+        behaviour: str = RECOMPUTED,
     ) -> None:
         self.model, self._estimator, self._rule, self._conf = model, estimator, rule, conf
-        self._decoding = decoding
+        self._decoding, self._behaviour = decoding, behaviour
         self._reference = copy.deepcopy(model) if conf.kl > 0 else None
         self._gradient = Gradient(model, rule)
         self._names = [name for name, _ in model.named_parameters()]
@@ -85,7 +90,15 @@ class Learner:
         first = outcome = self._one_step(update, groups, None)
         for _ in range(self._conf.updates_per_batch - 1):
             outcome = self._one_step(update, groups, first.batch)
-        return replace(outcome, fresh_log_ratio=first.fresh_log_ratio)
+        mismatch = mismatch_of(groups, first.batch, self._estimator)
+        return replace(outcome, fresh_log_ratio=first.fresh_log_ratio, mismatch=mismatch)
+
+    @torch.no_grad()
+    def recompute(self, rows: Sequence[Row]) -> list[Logps]:
+        """Each row's log-probabilities under the present weights, as an update scores them."""
+        scores = self._score(self.model, rows)
+        table = scores.padded(len(rows), scores.logp).numpy()
+        return [table[i, : len(row.response)].copy() for i, row in enumerate(rows)]
 
     def _one_step(self, update: int, groups: Sequence[Group], first: base.GroupBatch | None) -> Outcome:
         rows = [Row(group.prompt, response.tokens) for group in groups for response in group.responses]
@@ -118,14 +131,14 @@ class Learner:
             shared = advantages(first.rewards, self._conf.advantage, first.lengths)
             return replace(first, logp=logp, proximal=first.logp, advantages=shared), 0.0
         mask = scores.padded(len(rows), torch.ones_like(scores.logp, dtype=torch.float64)).view(shape)
-        behaviour = _behaviour(groups, logp)
+        behaviour = behaviour_of(groups, logp, self._behaviour)
         rewards = torch.tensor([group.rewards for group in groups], dtype=torch.float64)
         versions = torch.tensor([group.version for group in groups])
         fresh = (versions == update)[:, None, None].expand_as(logp)
         measured = ((logp - behaviour) * mask)[fresh].abs()
         batch = base.GroupBatch(
             logp=logp,
-            behaviour=torch.where(fresh, logp, behaviour),
+            behaviour=behaviour if self._behaviour == SAMPLER else torch.where(fresh, logp, behaviour),
             mask=mask,
             rewards=rewards,
             advantages=advantages(rewards, self._conf.advantage, mask.sum(-1)),
@@ -202,15 +215,6 @@ class Learner:
             found = {key: tensors[f"{name}/{key}"] for key in keys if f"{name}/{key}" in tensors}
             if found:
                 self._optimiser.state[parameter] = found
-
-
-def _behaviour(groups: Sequence[Group], like: torch.Tensor) -> torch.Tensor:
-    """[B, G, T] the log-probabilities recorded at sampling, 0 on padding."""
-    out = torch.zeros_like(like)
-    for b, group in enumerate(groups):
-        for i, response in enumerate(group.responses):
-            out[b, i, : len(response.logp)] = torch.from_numpy(response.logp)
-    return out
 
 
 def _require_finite(update: int, groups: Sequence[Group], values: torch.Tensor, what: str) -> None:
