@@ -1,7 +1,7 @@
 """Whoever draws responses: the learner's own weights, a copy of them in another precision, or an engine beside them."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -23,14 +23,24 @@ class Draw:
     """One per response, in order."""
 
 
+Answer = Callable[[], list[Response]]
+"""Waits for the responses asked for."""
+
+
 class Sampler(Protocol):
     """Draws responses under the weights that were published last; those it is made with count as published."""
 
+    elsewhere: bool
+    """Whether it draws in another process, while this one does something else."""
     gap: float | None
     """Largest difference from the learner's log-probabilities found at the last publish [nats]; None = not checked."""
 
     def sample(self, prompts: Sequence[Ids], repeat: int, decoding: Decoding, draw: Draw | None) -> list[Response]:
         """`repeat` responses to each prompt, in order; without a `draw`, greedy. Raises SamplerFailed."""
+        ...
+
+    def start(self, prompts: Sequence[Ids], repeat: int, decoding: Decoding, draw: Draw | None) -> Answer:
+        """Ask for the same; answers are called in the order they were asked for, before the next publish or after."""
         ...
 
     def rest(self) -> None:
@@ -41,6 +51,10 @@ class Sampler(Protocol):
         """Take over the learner's weights as they are. Raises SamplerFailed."""
         ...
 
+    def lap(self) -> float | None:
+        """Seconds spent drawing since this was last asked, of a sampler elsewhere; None of one in this process."""
+        ...
+
     def close(self) -> None:
         """Give memory and processes back."""
         ...
@@ -49,7 +63,7 @@ class Sampler(Protocol):
 class HfSampler:
     """A transformers model: the learner's own, or a copy in `dtype` that lags behind it until the next publish."""
 
-    gap: float | None = None
+    elsewhere, gap = False, None
 
     def __init__(self, learner: PreTrainedModel, vocabulary: int, dtype: torch.dtype | None = None) -> None:
         self._learner, self._vocabulary = learner, vocabulary
@@ -59,6 +73,10 @@ class HfSampler:
         noise = None if draw is None else GumbelNoise(draw.seed, draw.stream, draw.keys, self._vocabulary)
         return sample(self._model, prompts, repeat, decoding, noise)
 
+    def start(self, prompts: Sequence[Ids], repeat: int, decoding: Decoding, draw: Draw | None) -> Answer:
+        responses = self.sample(prompts, repeat, decoding, draw)
+        return lambda: responses
+
     def rest(self) -> None:
         pass
 
@@ -67,6 +85,9 @@ class HfSampler:
         if self._model is not self._learner:
             for mine, theirs in zip(self._model.parameters(), self._learner.parameters(), strict=True):
                 mine.copy_(theirs)
+
+    def lap(self) -> float | None:
+        return None
 
     def close(self) -> None:
         pass

@@ -11,13 +11,15 @@ from delaysim.policy.codec import Codec
 from delaysim.policy.resync import DECODED, FLOOR, fixed_batch, learner_logp, require_same
 from delaysim.policy.rollout import Ids, Response
 from delaysim.policy.sample import Decoding
-from delaysim.policy.sampler import Draw
+from delaysim.policy.sampler import Answer, Draw
 from delaysim.policy.vllm_engine import Engine
 from delaysim.rng import stream
 
 
 class VllmSampler:
     """A Sampler (delaysim/policy/sampler.py) whose engine has its own copy of the weights."""
+
+    elsewhere = False
 
     def __init__(self, learner: PreTrainedModel, codec: Codec, conf: Any, **overrides: Any) -> None:
         self._learner, self._conf = learner, conf
@@ -34,6 +36,10 @@ class VllmSampler:
         outputs = self._engine.generate([p.tolist() for p in prompts for _ in range(repeat)], params)
         return [_response(output.outputs[0], decoding) for output in outputs]
 
+    def start(self, prompts: Sequence[Ids], repeat: int, decoding: Decoding, draw: Draw | None) -> Answer:
+        responses = self.sample(prompts, repeat, decoding, draw)
+        return lambda: responses
+
     def rest(self) -> None:
         if self._conf.sleep:
             self._engine.sleep(self._conf.sleep)
@@ -46,6 +52,9 @@ class VllmSampler:
         self._engine.push(self._learner, version)
         self.gap = self._gap()
         require_same(self.gap, self._floor, version)
+
+    def lap(self) -> float | None:
+        return None
 
     def close(self) -> None:
         self._engine.close()

@@ -1,12 +1,12 @@
 """One training run, end to end: the clock asks, this generates, trains, evaluates, records and saves."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
 from delaysim.accuracy import Accuracy, summarise
-from delaysim.clock import TICKS, Clock, Law, Train
+from delaysim.clock import TICKS, Clock, Law, Lengths, Step, Train
 from delaysim.clock.trace import group_rows, moments
 from delaysim.errors import Interrupted, RunFailed, SamplerFailed
 from delaysim.policy.model import Policy
@@ -85,12 +85,24 @@ class Experiment:
         steps, answer = self.clock.steps(), None
         try:
             while True:
-                step = steps.send(answer)
-                answer = None if step.launch is None else launcher.launch(step.launch)
-                if step.train is not None and step.train.update >= self._version:
-                    self._train(step.train)
+                answer = self._answer(steps.send(answer), launcher)
         except StopIteration:
             self._finish(launcher)
+
+    def _answer(self, step: Step, launcher: Launcher) -> Lengths | None:
+        """Do what the clock asks for; on two devices, what it asks for together at the same time."""
+        train = step.train if step.train is not None and step.train.update >= self._version else None
+        if step.launch is None or train is None or not self.policy.sampler.elsewhere:
+            answer = None if step.launch is None else launcher.launch(step.launch)
+            if train is not None:
+                self._train(train)
+            return answer
+        asked = launcher.ask(step.launch)
+        try:
+            self._train(train, lambda: launcher.keep_all(asked))
+        except SamplerFailed as failure:  # in the middle of an update: weights and records are apart
+            raise RunFailed(f"{failure}; it goes on from its last checkpoint") from failure
+        return launcher.longest(step.launch)
 
     def _launcher(self) -> Launcher:
         stream = Stream(self.cfg.seed, "sampling")
@@ -100,17 +112,21 @@ class Experiment:
         )  # fmt: skip
         return Launcher(self.run, rollouts, self._pending, self._between_chunks)
 
-    def _train(self, train: Train) -> None:
+    def _train(self, train: Train, meanwhile: Callable[[], object] = lambda: None) -> None:
+        """Train, take in what was generated `meanwhile`, and publish."""
         self.policy.sampler.rest()
         groups = self._pending.take(train.groups)
-        with self.watch.time("train"):
-            outcome = self.learner.update(train.update, groups)
-            row = diagnostics.update_row(outcome, groups)
-            per_group = diagnostics.group_rows(outcome, groups, train.update)
+        try:
+            with self.watch.time("train"):
+                outcome = self.learner.update(train.update, groups)
+                row = diagnostics.update_row(outcome, groups)
+                per_group = diagnostics.group_rows(outcome, groups, train.update)
+        finally:
+            meanwhile()  # an update that ends the run leaves the record that one device leaves
         self._version = train.update + 1
         times = {"sim_time": train.publish / TICKS, "wait": train.wait / TICKS, **self.watch.lap()}
-        checked = {} if self.policy.sampler.gap is None else {"publish_gap": self.policy.sampler.gap}
-        row = {"update": train.update, **row, **checked, **times, "tokens_per_s": row["tokens"] / times["wall_s"]}
+        times |= {**self._of_sampler(), "tokens_per_s": row["tokens"] / times["wall_s"]}
+        row = {"update": train.update, **row, **times}
         self.run.append("updates", [row])
         self.run.append("groups", per_group)
         self._record_ratios(train.update, outcome, groups)
@@ -121,6 +137,12 @@ class Experiment:
     def _publish(self) -> None:
         with self.watch.time("publish"):
             self.policy.sampler.publish(self._version)
+
+    def _of_sampler(self) -> dict[str, float]:
+        """What a sampler with weights of its own says of the last update."""
+        sampler = self.policy.sampler
+        said = {"publish_gap": sampler.gap, "sampler_s": sampler.lap()}
+        return {name: value for name, value in said.items() if value is not None}
 
     def _record_ratios(self, update: int, outcome: Outcome, groups: Sequence[Group]) -> None:
         which = self.cfg.record.ratios

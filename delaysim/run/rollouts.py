@@ -8,9 +8,9 @@ from typing import Any
 from delaysim.clock import Launch
 from delaysim.errors import RunFailed
 from delaysim.policy.model import Policy
-from delaysim.policy.rollout import Group, Logps, Response
+from delaysim.policy.rollout import Group, Ids, Logps, Response
 from delaysim.policy.sample import Decoding
-from delaysim.policy.sampler import Draw
+from delaysim.policy.sampler import Answer, Draw
 from delaysim.policy.score import Row
 from delaysim.run.pending import Pending
 from delaysim.run.records import RunDir
@@ -29,6 +29,17 @@ class Stream:
     noise: str
     first_group: int = 0
     """Added to group ids when problems are drawn."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A chunk of groups whose responses may still be on their way."""
+
+    groups: range
+    version: int
+    problems: Sequence[Problem]
+    prompts: Sequence[Ids]
+    answer: Answer
 
 
 class Rollouts:
@@ -55,29 +66,39 @@ class Rollouts:
 
     def generate(self, groups: range, version: int) -> list[Group]:
         """One chunk of groups with the current weights. Raises RunFailed on a reward that is not finite."""
+        return self.take(self.ask(groups, version))
+
+    def ask(self, groups: range, version: int) -> "Asked":
+        """Have one chunk of groups generated with the current weights."""
         problems = [self._task.training(self._stream.seed, self._stream.first_group + group) for group in groups]
         prompts = [self._policy.codec.encode_prompt(problem.prompt) for problem in problems]
         keys = [(group, 0, i) for group in groups for i in range(self._group_size)]
         with self._watch.time("generate"):
             draw = Draw(self._stream.seed, self._stream.noise, keys)
-            responses = self._policy.sampler.sample(prompts, self._group_size, self._decoding, draw)
+            answer = self._policy.sampler.start(prompts, self._group_size, self._decoding, draw)
+        return Asked(groups, version, problems, prompts, answer)
+
+    def take(self, asked: "Asked") -> list[Group]:
+        """The groups asked for, graded. Raises RunFailed on a reward that is not finite."""
+        with self._watch.time("generate"):
+            responses = asked.answer()
         if self._recompute is not None:
             with self._watch.time("rescore"):
-                responses = _recomputed(self._recompute, prompts, responses)
+                responses = _recomputed(self._recompute, asked.prompts, responses)
         with self._watch.time("reward"):
             size = self._group_size
-            return [
-                self._graded(group, version, problems[b], prompts[b], responses[b * size : (b + 1) * size])
-                for b, group in enumerate(groups)
-            ]
+            return [self._graded(asked, b, responses[b * size : (b + 1) * size]) for b in range(len(asked.groups))]
 
-    def _graded(self, group: int, version: int, problem: Problem, prompt: Any, responses: Sequence[Response]) -> Group:
+    def _graded(self, asked: "Asked", b: int, responses: Sequence[Response]) -> Group:
+        group, problem = asked.groups[b], asked.problems[b]
         rewards = tuple(
             self._task.grade(problem, self._policy.codec.decode(r.tokens), r.finished).reward for r in responses
         )
         if not all(map(isfinite, rewards)):
-            raise RunFailed(f"group {group} ({problem.id}, generated at update {version}): the task gave {rewards}")
-        return Group(group, version, prompt, tuple(responses), rewards)
+            raise RunFailed(
+                f"group {group} ({problem.id}, generated at update {asked.version}): the task gave {rewards}"
+            )
+        return Group(group, asked.version, asked.prompts[b], tuple(responses), rewards)
 
 
 def _recomputed(recompute: Recompute, prompts: Sequence[Any], responses: Sequence[Response]) -> list[Response]:
@@ -96,18 +117,29 @@ class Launcher:
         """Response lengths [tokens] of every group generated so far, by group id."""
 
     def launch(self, launch: Launch) -> list[int]:
-        """Longest response of each group launched [tokens]."""
-        for chunk in self._rollouts.chunks(launch.groups):
-            if chunk.start not in self.lengths:
-                self._generate(chunk, launch.version)
-                self._between_chunks()
-        return [max(self.lengths[group]) for group in launch.groups]
+        """Have a launch generated, chunk by chunk; the longest response of each group [tokens]."""
+        for chunk in self._missing(launch):
+            self.keep(self._rollouts.ask(chunk, launch.version))
+            self._between_chunks()
+        return self.longest(launch)
 
-    def _generate(self, chunk: range, version: int) -> None:
-        groups = self._rollouts.generate(chunk, version)
+    def ask(self, launch: Launch) -> list[Asked]:
+        """Have all of a launch generated meanwhile."""
+        return [self._rollouts.ask(chunk, launch.version) for chunk in self._missing(launch)]
+
+    def keep(self, asked: Asked) -> None:
+        """Wait for a chunk, and put it where it is consumed from."""
+        groups = self._rollouts.take(asked)
         self._pending.add(groups)
         self._run.append("launches", map(launch_row, groups))
         self.lengths.update({group.group: group.lengths for group in groups})
+
+    def longest(self, launch: Launch) -> list[int]:
+        """The longest response of each group of a launch that is there [tokens]."""
+        return [max(self.lengths[group]) for group in launch.groups]
+
+    def _missing(self, launch: Launch) -> list[range]:
+        return [chunk for chunk in self._rollouts.chunks(launch.groups) if chunk.start not in self.lengths]
 
 
 def launch_row(group: Group) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from delaysim.settings.config import Config
 from delaysim.settings.configfile import save_config
 
 if TYPE_CHECKING:
+    from delaysim.policy.model import Policy
     from delaysim.run.experiment import Experiment
 
 log = logging.getLogger("delaysim")
@@ -129,7 +130,7 @@ def _disk(error: OSError, path: Path) -> str:
 def _build(cfg: Config, run: RunDir, display: Display, status: StatusFile) -> "Experiment":
     import torch
 
-    from delaysim.policy.model import load_policy, with_sampler
+    from delaysim.policy.model import load_policy
     from delaysim.rules import discover
     from delaysim.run.experiment import Experiment, decoding_of
     from delaysim.run.taskload import load_task
@@ -142,13 +143,24 @@ def _build(cfg: Config, run: RunDir, display: Display, status: StatusFile) -> "E
     torch.set_num_threads(cfg.threads)
     watcher = display.watcher(cfg, status)
     task = load_task(cfg)
-    policy = with_sampler(load_policy(cfg.model, task, watcher.working), cfg.sampler)
+    policy = _with_sampler(cfg, load_policy(cfg.model, task, watcher.working))
     manifest = run.manifest()
     law = Law(**manifest["law"]) if manifest else _settle(cfg, policy, task, watcher)
     learner = Learner(policy.model, estimator, cfg.learner, decoding_of(cfg, policy), rule, behaviour(cfg))
     _write_manifest(cfg, run, law, manifest, sum(p.numel() for p in policy.model.parameters()))
     display.begin(cfg, law, run.path, resumed=bool(manifest))
     return Experiment(cfg, law, run, policy, task, learner, watcher)
+
+
+def _with_sampler(cfg: Config, policy: "Policy") -> "Policy":
+    from delaysim.policy.model import with_sampler
+
+    if len(cfg.devices) == 1:
+        return with_sampler(policy, cfg.sampler)
+    from delaysim.policy.remote import RemoteSampler, Seat
+
+    seat = Seat(policy.codec, cfg.sampler, cfg.devices[1], cfg.threads)
+    return replace(policy, own=RemoteSampler(policy.model, seat))
 
 
 def _settle(cfg: Config, policy: Any, task: Any, watcher: Any) -> Law:

@@ -206,6 +206,8 @@ class Config:
     runs_dir: str = "runs"
     threads: int = 1
     """CPU threads of one process."""
+    devices: list[str] = field(default_factory=lambda: ["cpu"])
+    """Where the learner works, and where the sampler does if there are two: [cpu], [cuda:0], [cuda:0,cuda:1], [cpu,cpu]."""
     display: str = "auto"
     """auto | live | plain | quiet."""
     D: int | None = None
