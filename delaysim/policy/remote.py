@@ -139,7 +139,8 @@ def _serve(connection: Connection, shared: PreTrainedModel, seat: Seat) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is the learner's to handle
     try:
         torch.set_num_threads(seat.threads)
-        own = copy.deepcopy(shared).to(seat.device)
+        own: PreTrainedModel = copy.deepcopy(shared)
+        own.to(torch.device(seat.device))  # type: ignore[arg-type]
         sampler = with_sampler(Policy(own, seat.codec), seat.conf).sampler
         connection.send(Reply([], None, 0.0))
         while (request := connection.recv()) is not None:

@@ -63,7 +63,8 @@ class Sampler(Protocol):
 class HfSampler:
     """A transformers model: the learner's own, or a copy in `dtype` that lags behind it until the next publish."""
 
-    elsewhere, gap = False, None
+    elsewhere = False
+    gap: float | None = None
 
     def __init__(self, learner: PreTrainedModel, vocabulary: int, dtype: torch.dtype | None = None) -> None:
         self._learner, self._vocabulary = learner, vocabulary

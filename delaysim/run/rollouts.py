@@ -95,9 +95,8 @@ class Rollouts:
             self._task.grade(problem, self._policy.codec.decode(r.tokens), r.finished).reward for r in responses
         )
         if not all(map(isfinite, rewards)):
-            raise RunFailed(
-                f"group {group} ({problem.id}, generated at update {asked.version}): the task gave {rewards}"
-            )
+            where = f"group {group} ({problem.id}, generated at update {asked.version})"
+            raise RunFailed(f"{where}: the task gave {rewards}")
         return Group(group, asked.version, asked.prompts[b], tuple(responses), rewards)
 
 
@@ -133,6 +132,11 @@ class Launcher:
         self._pending.add(groups)
         self._run.append("launches", map(launch_row, groups))
         self.lengths.update({group.group: group.lengths for group in groups})
+
+    def keep_all(self, asked: Sequence[Asked]) -> None:
+        """Wait for every chunk."""
+        for chunk in asked:
+            self.keep(chunk)
 
     def longest(self, launch: Launch) -> list[int]:
         """The longest response of each group of a launch that is there [tokens]."""

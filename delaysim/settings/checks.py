@@ -1,5 +1,6 @@
 """The rules between settings, in one place; each error says what to type instead. No torch."""
 
+import re
 from dataclasses import fields, is_dataclass
 from math import isfinite
 from operator import attrgetter
@@ -72,11 +73,23 @@ def _choices(cfg: Config) -> None:
     _one_of("learner.kl_penalty", cfg.learner.kl_penalty, PENALTIES)
     _one_of("learner.advantage", cfg.learner.advantage, ADVANTAGES)
     _one_of("learner.aggregation", cfg.learner.aggregation, AGGREGATIONS)
+    _devices(cfg.devices)
     _one_of("behaviour", cfg.behaviour, BEHAVIOURS)
     if cfg.sampler.dtype is not None:
         _one_of("sampler.dtype", cfg.sampler.dtype, ("float32", "bfloat16"))
     if not isinstance(cfg.model, TinyModelConf):
         _one_of("model.dtype", cfg.model.dtype, ("float32", "bfloat16"))
+
+
+def _devices(devices: list[str]) -> None:
+    text = f"devices=[{','.join(devices)}]"
+    if len(devices) not in (1, 2):
+        raise UserError(
+            f"{text}: give one device, or two: the learner's and the sampler's, e.g. devices=[cuda:0,cuda:1]"
+        )
+    for device in devices:
+        if not re.fullmatch(r"cpu|cuda(:[0-9]+)?", device):
+            raise UserError(f"{text}: {device} is no device; write cpu, cuda or cuda:0")
 
 
 def _one_of(key: str, value: str, known: tuple[str, ...]) -> None:

@@ -207,7 +207,7 @@ class Config:
     threads: int = 1
     """CPU threads of one process."""
     devices: list[str] = field(default_factory=lambda: ["cpu"])
-    """Where the learner works, and where the sampler does if there are two: [cpu], [cuda:0], [cuda:0,cuda:1], [cpu,cpu]."""
+    """Of the learner, and of a sampler beside it if there are two: [cpu], [cpu,cpu], [cuda:0], [cuda:0,cuda:1]."""
     display: str = "auto"
     """auto | live | plain | quiet."""
     D: int | None = None
