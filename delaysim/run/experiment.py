@@ -172,4 +172,4 @@ class Experiment:
 
 def decoding_of(cfg: Config, policy: Policy) -> Decoding:
     """How the run chooses tokens."""
-    return Decoding(cfg.sampler.max_new_tokens, cfg.sampler.temperature, policy.codec.stop_ids)
+    return Decoding(cfg.sampler.max_new_tokens, cfg.sampler.temperature, policy.codec.stop_ids, cfg.learner.autocasts)

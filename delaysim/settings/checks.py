@@ -20,6 +20,8 @@ LEAST = {
     "learner.updates_per_batch": 1,
     "learner.bucket": 1,
     "learner.pack": 0,
+    "learner.tokens": 1,
+    "learner.logits": 1,
     "sampler.max_new_tokens": 1,
     "sampler.chunk": 1,
     "evaluation.every": 1,
@@ -70,6 +72,7 @@ def _choices(cfg: Config) -> None:
     _one_of("learner.kl_penalty", cfg.learner.kl_penalty, PENALTIES)
     _one_of("learner.advantage", cfg.learner.advantage, ADVANTAGES)
     _one_of("learner.aggregation", cfg.learner.aggregation, AGGREGATIONS)
+    _one_of("learner.precision", cfg.learner.precision, ("float32", "bf16_autocast"))
     _one_of("sampler.kind", cfg.sampler.kind, ("hf",))
     if not isinstance(cfg.model, TinyModelConf):
         _one_of("model.dtype", cfg.model.dtype, ("float32", "bfloat16"))

@@ -160,6 +160,20 @@ class LearnerConf:
     """Sequences processed together, sorted by length so that little is padded."""
     pack: int = 96
     """Responses to one prompt share a sequence of up to this many tokens; 0 = each has its own."""
+    tokens: int | None = None
+    """Micro-batch: sequences of together at most so many tokens, padding included, are held with their graphs at once,
+    and never more than `bucket`; null = the whole mini-batch."""
+    logits: int | None = None
+    """Response tokens whose logits stand in memory at once; null = all of a bucket."""
+    recompute: bool = False
+    """Gradient checkpointing: keep only the input of each layer and compute the layer again in the backward pass."""
+    precision: str = "float32"
+    """float32: as the weights are; bf16_autocast: float32 weights, matrix products in bfloat16."""
+
+    @property
+    def autocasts(self) -> bool:
+        """Whether model and learner run float32 weights in bfloat16."""
+        return self.precision == "bf16_autocast"
 
 
 @dataclass

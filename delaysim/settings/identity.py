@@ -13,6 +13,8 @@ from delaysim.settings.config import AUTO, Config
 
 ONLY_PLANNED = ("seconds_per_update",)
 """Settings of mode=plan alone."""
+OFF = {"kl": 0, "updates_per_batch": 1, "tokens": None, "logits": None, "recompute": False, "precision": "float32"}
+"""Settings of the learner that are no part of a run where they are off."""
 
 
 def identity(cfg: Config) -> dict[str, Any]:
@@ -96,9 +98,9 @@ def _number(value: Any) -> Any:
 
 
 def _learner(cfg: Config) -> dict[str, Any]:
-    """What the learner reads: a penalty of weight 0 has no kind, and one step on a mini-batch needs no count."""
-    unread = {"kl", "kl_penalty"} if cfg.learner.kl == 0 else set()
-    unread |= {"updates_per_batch"} if cfg.learner.updates_per_batch == 1 else set()
+    """What the learner reads: a penalty of weight 0 has no kind, and what is off by default counts where it is on."""
+    unread = {"kl_penalty"} if cfg.learner.kl == 0 else set()
+    unread |= {key for key, off in OFF.items() if getattr(cfg.learner, key) == off}
     return {key: value for key, value in asdict(cfg.learner).items() if key not in unread}
 
 
