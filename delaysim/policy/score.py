@@ -80,7 +80,7 @@ def together(parts: Sequence[Scores]) -> Scores:
 def buckets(
     model: PreTrainedModel, rows: Sequence[Row], bucket: int, pack: int, tokens: int | None = None
 ) -> list[list[Pack]]:
-    """What goes through the model together: at most `bucket` sequences and `tokens` tokens, padding included, or one."""
+    """What goes through the model together: `bucket` sequences and, with padding, `tokens` tokens at most; or one."""
     pack = min(pack, tokens or pack) if accepts_any_mask(model) else 0
     found: list[list[Pack]] = []
     for p in sorted(packed(rows, pack), key=lambda p: (p.length, p.rows)):
