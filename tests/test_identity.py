@@ -109,6 +109,7 @@ ON = {
     "logits": 64,
     "recompute": True,
     "precision": "bf16_autocast",
+    "schedule": "cosine",
 }
 """A value of every setting of the learner that counts only where it is on."""
 

@@ -143,7 +143,9 @@ class Experiment:
             if saved is not None and saved.update == self._version:
                 weights = saved.weights
             else:
-                weights = self._checkpoints.save_weights(self._version, self.policy.model, self.learner)
+                finished = self._version == self.law.n_updates and not self.cfg.checkpoint.finished_optimiser
+                optimiser = {} if finished else self.learner.optimiser_state()
+                weights = self._checkpoints.save_weights(self._version, self.policy.model, optimiser)
             self._pending.save()
             self._saved = Pointer(self._version, weights, self.run.sizes())
             self._checkpoints.point(self._saved)

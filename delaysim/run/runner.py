@@ -143,7 +143,7 @@ def _build(cfg: Config, run: RunDir, display: Display, status: StatusFile) -> "E
     policy = load_policy(cfg.model, task, watcher.working)
     manifest = run.manifest()
     law = Law(**manifest["law"]) if manifest else _settle(cfg, policy, task, watcher)
-    learner = Learner(policy.model, estimator, cfg.learner, decoding_of(cfg, policy), rule)
+    learner = Learner(policy.model, estimator, cfg.learner, decoding_of(cfg, policy), rule, cfg.updates)
     _write_manifest(cfg, run, law, manifest, sum(p.numel() for p in policy.model.parameters()))
     display.begin(cfg, law, run.path, resumed=bool(manifest))
     return Experiment(cfg, law, run, policy, task, learner, watcher)

@@ -72,6 +72,7 @@ def _choices(cfg: Config) -> None:
     _one_of("learner.kl_penalty", cfg.learner.kl_penalty, PENALTIES)
     _one_of("learner.advantage", cfg.learner.advantage, ADVANTAGES)
     _one_of("learner.aggregation", cfg.learner.aggregation, AGGREGATIONS)
+    _one_of("learner.schedule", cfg.learner.schedule, ("constant", "linear", "cosine"))
     _one_of("learner.precision", cfg.learner.precision, ("float32", "bf16_autocast"))
     _one_of("sampler.kind", cfg.sampler.kind, ("hf",))
     if not isinstance(cfg.model, TinyModelConf):
@@ -158,12 +159,29 @@ def _training(cfg: Config) -> None:
         value = attrgetter(key)(cfg)
         if value is not None:
             _at_least(key, value, low)
+    _between("learner.final", cfg.learner.final, 0, 1)
+    _precision(cfg)
     for key in ("learner.beta1", "learner.beta2"):
         _between(key, attrgetter(key)(cfg), 0, 1, open_above=True)
     if cfg.task.kind == "chain" and not 2 <= cfg.task.min_terms <= cfg.task.max_terms <= 12:
         raise UserError(
             f"task.min_terms={cfg.task.min_terms} task.max_terms={cfg.task.max_terms}: "
             "give 2 <= min_terms <= max_terms <= 12"
+        )
+
+
+def _precision(cfg: Config) -> None:
+    if isinstance(cfg.model, TinyModelConf):
+        return
+    if cfg.model.lora.rank is not None:
+        _at_least("model.lora.rank", cfg.model.lora.rank, 1)
+        _above("model.lora.alpha", cfg.model.lora.alpha, 0)
+        if not cfg.model.lora.targets:
+            raise UserError("model.lora.targets=[]: name layers, e.g. [q_proj,v_proj], or [all-linear]")
+    elif cfg.learner.autocasts and cfg.model.dtype != "float32":
+        raise UserError(
+            f"learner.precision=bf16_autocast keeps float32 weights, but model.dtype={cfg.model.dtype}: "
+            "give model.dtype=float32, or adapters with model.lora.rank=32"
         )
 
 

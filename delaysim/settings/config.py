@@ -83,6 +83,18 @@ class TinyModelConf:
 
 
 @dataclass
+class LoraConf:
+    """Low-rank adapters (2106.09685) beside frozen weights; the extra `lora`."""
+
+    rank: int | None = None
+    """Of each adapter; null = none, all weights are trained."""
+    alpha: int = 32
+    """An adapter's product is scaled by alpha / rank."""
+    targets: list[str] = field(default_factory=lambda: ["all-linear"])
+    """Names of the layers that get one; all-linear = every linear layer but the output head."""
+
+
+@dataclass
 class PretrainedModelConf:
     """Any causal language model that transformers loads."""
 
@@ -92,7 +104,8 @@ class PretrainedModelConf:
     path: str = MISSING
     """Hub id, local directory, .gguf file, or pkg:PACKAGE/FILE inside an installed Python package."""
     dtype: str = "float32"
-    """float32 | bfloat16."""
+    """float32 | bfloat16: what the weights are kept in. Adapters are float32."""
+    lora: LoraConf = field(default_factory=LoraConf)
     seconds_per_update: float = 60.0
     """Wall time of one update of 64 responses, for mode=plan before any run has been measured."""
 
@@ -146,6 +159,10 @@ class LearnerConf:
     """Largest gradient norm; a larger gradient is scaled down to it."""
     warmup: int = 10
     """Updates of linear warm-up."""
+    schedule: str = "constant"
+    """constant | linear | cosine: the learning rate after warm-up, over the updates of the run."""
+    final: float = 0.0
+    """Share of the learning rate that linear and cosine fall to."""
     advantage: str = SHARED_RECIPE.advantage
     """group_norm | group_mean | leave_one_out | length_norm | reward | signed_reward."""
     aggregation: str = SHARED_RECIPE.aggregation
@@ -211,6 +228,8 @@ class CheckpointConf:
 
     every: int = 20
     """Updates between checkpoints; the last update always has one."""
+    finished_optimiser: bool = True
+    """Keep the optimiser of a finished run, which is not run again: two thirds of its checkpoint."""
 
 
 @dataclass

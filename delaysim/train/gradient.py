@@ -86,5 +86,5 @@ class Gradient:
 
     def load(self, tensors: Mapping[str, torch.Tensor]) -> None:
         """Go on from a checkpoint."""
-        previous = tensors.get(REMEMBERED)
-        self._previous = None if previous is None else previous.to(self._model.device)
+        if REMEMBERED in tensors:
+            self._previous = tensors[REMEMBERED].to(self._model.device)

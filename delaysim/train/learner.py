@@ -1,6 +1,5 @@
 """One learner update: score the mini-batch, ask the estimator for coefficients, step. It knows no algorithm."""
 
-import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -13,12 +12,14 @@ from delaysim.errors import RunFailed
 from delaysim.estimators import base
 from delaysim.estimators.interface import Estimator
 from delaysim.estimators.penalty import penalty
+from delaysim.policy.lora import adapters_off, base_of
 from delaysim.policy.rollout import Group
 from delaysim.policy.sample import Decoding
 from delaysim.policy.score import Row, Scores, together
 from delaysim.settings.config import LearnerConf
 from delaysim.train.gradient import NO_RULE, Gradient, Rule, trained
 from delaysim.train.minibatch import again, fresh_log_ratio, scored, some, unscored
+from delaysim.train.schedule import learning_rate
 from delaysim.train.scoring import MicroBatch, Scorer
 
 
@@ -67,11 +68,13 @@ class Learner:
         conf: LearnerConf,
         decoding: Decoding,
         rule: Rule = NO_RULE,
+        updates: int = 0,
     ) -> None:
+        """`updates` of the whole run, for a learning rate that falls."""
         self.model, self._estimator, self._rule, self._conf = model, estimator, rule, conf
-        self._longest = decoding.max_new_tokens
+        self._longest, self._updates = decoding.max_new_tokens, updates
         self._scorer = Scorer(model, conf, decoding.temperature)
-        self._reference = Scorer(copy.deepcopy(model), conf, decoding.temperature) if conf.kl > 0 else None
+        self._reference = Scorer(base_of(model), conf, decoding.temperature) if conf.kl > 0 else None
         self._gradient = Gradient(model, rule)
         self._parameters = dict(trained(model))
         self._optimiser = torch.optim.AdamW(
@@ -138,7 +141,7 @@ class Learner:
     def _reference_logp(self, rows: Sequence[Row], batch: base.GroupBatch) -> torch.Tensor | None:
         if self._reference is None:
             return None
-        with torch.no_grad():
+        with torch.no_grad(), adapters_off(self._reference.model):
             return _laid_out(self._reference.score(rows, self._reference.micro_batches(rows)), batch)
 
     def _coefficients(self, update: int, groups: Sequence[Group], batch: base.GroupBatch) -> torch.Tensor:
@@ -175,7 +178,7 @@ class Learner:
             raise Collapsed(f"update {update}: the gradient's norm is {norm}")
         if norm > self._conf.clip:
             torch._foreach_mul_(gradients, self._conf.clip / norm)
-        lr = scale * self._conf.lr * min(1.0, (update + 1) / max(1, self._conf.warmup))
+        lr = scale * learning_rate(self._conf, update, self._updates)
         for group in self._optimiser.param_groups:
             group["lr"] = lr
         if scale > 0:
@@ -193,14 +196,13 @@ class Learner:
         return moments | self._gradient.state()
 
     def load_optimiser_state(self, tensors: Mapping[str, torch.Tensor]) -> None:
-        """Go on from saved moments."""
+        """Go on from saved moments, given at once or in parts."""
         self._gradient.load(tensors)
         for name, parameter in self._parameters.items():
             keys = ("step", "exp_avg", "exp_avg_sq")
             kept = {key: tensors.get(f"{name}/{key}") for key in keys}
             found = {key: value.to(parameter.device) for key, value in kept.items() if value is not None}
-            if found:
-                self._optimiser.state[parameter] = found
+            self._optimiser.state[parameter] |= found
 
 
 @dataclass(frozen=True)

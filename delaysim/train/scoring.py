@@ -7,6 +7,7 @@ import torch
 from transformers import PreTrainedModel
 from transformers.modeling_layers import GradientCheckpointingLayer
 
+from delaysim.errors import UserError
 from delaysim.policy.precision import autocast
 from delaysim.policy.score import Pack, Row, Scores, buckets, score_packs, together
 from delaysim.settings.config import LearnerConf
@@ -20,6 +21,8 @@ class Scorer:
 
     def __init__(self, model: PreTrainedModel, conf: LearnerConf, temperature: float) -> None:
         self.model, self._conf, self._temperature = model, conf, temperature
+        if conf.recompute:
+            _enable_recomputing(model)
 
     def micro_batches(self, rows: Sequence[Row]) -> list[MicroBatch]:
         """All rows, split by the token budget."""
@@ -36,17 +39,23 @@ class Scorer:
         return score_packs(self.model, rows, packs, self._temperature, self._conf.logits)
 
 
+def _enable_recomputing(model: PreTrainedModel) -> None:
+    if not model.supports_gradient_checkpointing:
+        raise UserError(f"learner.recompute=true: a model of type {model.config.model_type} cannot; drop it")
+    if not model.is_gradient_checkpointing:
+        model.gradient_checkpointing_enable({"use_reentrant": False, "preserve_rng_state": False})
+
+
 @contextmanager
 def recomputing(model: PreTrainedModel, on: bool) -> Iterator[None]:
     """Keep no activations inside layers: the backward pass computes each layer again (gradient checkpointing).
 
     A layer does so only where it believes to be training; what is inside it stays in evaluation mode, without dropout.
     """
+    on = on and torch.is_grad_enabled()
     layers = [m for m in model.modules() if isinstance(m, GradientCheckpointingLayer)] if on else []
-    if on and torch.is_grad_enabled():
-        model.gradient_checkpointing_enable({"use_reentrant": False, "preserve_rng_state": False})
-        for layer in layers:
-            layer.training = True
+    for layer in layers:
+        layer.training = True
     try:
         yield
     finally:
