@@ -44,7 +44,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.installed
-	$(PIP) install -c constraints.txt -e '.[dev,gguf]'
+	$(PIP) install -c constraints.txt -e '.[dev,gguf,lora]'
 	@touch $@
 
 clean:

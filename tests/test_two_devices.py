@@ -139,12 +139,14 @@ def alive(pid):
 # runs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("suite", "overrides"),
     [
         ("fixed_delay", ("D=3",)),
         ("fixed_delay", ("D=0",)),
         ("fixed_delay", ("D=2", "sampler.chunk=2", "updates=5")),
+        ("fixed_delay", ("D=2", "sampler.dtype=bfloat16", "updates=5")),
         ("simulated_async", ("clock.pilot=4", "C_gen=3")),
     ],
 )
@@ -154,6 +156,7 @@ def test_two_devices_leave_the_record_of_one(base_cache, tmp_path, suite, overri
     assert fingerprint(tmp_path / "one") == fingerprint(tmp_path / "two")
 
 
+@pytest.mark.slow
 def test_a_run_may_go_on_with_another_number_of_devices(base_cache, tmp_path, monkeypatch):
     wanted = finished(["D=2"], tmp_path / "whole")
     assert stopped_and_resumed(["D=2", TWO], tmp_path / "two", monkeypatch) == wanted
@@ -186,6 +189,7 @@ def test_generation_is_under_way_while_the_learner_trains(base_cache, tmp_path, 
     assert all(row["sampler_s"] > 0 for row in found[:6])
 
 
+@pytest.mark.slow
 def test_an_update_that_collapses_leaves_the_launch_it_was_beside(base_cache, tmp_path, monkeypatch):
     update = Learner.update
 
@@ -201,6 +205,7 @@ def test_an_update_that_collapses_leaves_the_launch_it_was_beside(base_cache, tm
         assert rows(tmp_path / "one", file) == rows(tmp_path / "two", file)
 
 
+@pytest.mark.slow
 def test_a_sampler_that_dies_beside_an_update_ends_the_run_cleanly(base_cache, tmp_path, monkeypatch):
     """Nothing is saved between weights and records: the same command goes on from the last checkpoint."""
     update = Learner.update

@@ -19,6 +19,7 @@ from delaysim.errors import UserError
 from delaysim.files import digest, file_digest, read_json
 from delaysim.policy.base import cached
 from delaysim.policy.codec import TokenizerCodec
+from delaysim.policy.lora import add_adapters
 from delaysim.policy.model import Policy
 from delaysim.policy.sample import Decoding
 from delaysim.policy.sampler import Draw, HfSampler
@@ -41,6 +42,8 @@ def load_pretrained(conf: PretrainedModelConf) -> Policy:
         model, tokenizer = _load(folder, dtype)
         stop_ids = _stop_ids(model, tokenizer)
         verify(model.eval().requires_grad_(True))
+    if conf.lora.rank is not None:
+        add_adapters(model, conf.lora, conf.lora.rank, conf.seed)
     return Policy(model, TokenizerCodec(tokenizer, stop_ids, _width(model)))
 
 

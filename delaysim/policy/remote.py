@@ -9,9 +9,9 @@ import copy
 import signal
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
@@ -22,13 +22,17 @@ from transformers import PreTrainedModel
 from delaysim.errors import SamplerFailed, UserError
 from delaysim.policy.codec import Codec
 from delaysim.policy.model import Policy, with_sampler
-from delaysim.policy.rollout import Ids, Response
+from delaysim.policy.rollout import Ids, Logps, Response
 from delaysim.policy.sample import Decoding
 from delaysim.policy.sampler import Answer, Draw
+from delaysim.policy.score import Row
 
 PRELOAD = "delaysim.run.preload"
 CLOSING_S = 10.0
 """How long the other process may take to end when asked [wall seconds]."""
+
+
+Recompute = Callable[[PreTrainedModel, Sequence[Row]], list[Logps]]
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,8 @@ class Seat:
     """The group `sampler` of the configuration."""
     device: str
     threads: int
+    recompute: Recompute | None = None
+    """Gives responses the learner's log-probabilities as well, by the weights they were drawn with."""
 
 
 class Reply(NamedTuple):
@@ -72,12 +78,16 @@ class RemoteSampler:
         self._receive()  # it has built its sampler, or says why not
 
     def start(self, prompts: Sequence[Ids], repeat: int, decoding: Decoding, draw: Draw | None) -> Answer:
-        self._send(("sample", prompts, repeat, decoding, draw))
-        number, self._asked = self._asked, self._asked + 1
-        return lambda: self._take(number)
+        """Ask for responses to train on, with the learner's log-probabilities where the seat gives them."""
+        return self._ask("draw", prompts, repeat, decoding, draw)
 
     def sample(self, prompts: Sequence[Ids], repeat: int, decoding: Decoding, draw: Draw | None) -> list[Response]:
-        return self.start(prompts, repeat, decoding, draw)()
+        return self._ask("sample", prompts, repeat, decoding, draw)()
+
+    def _ask(self, *request: Any) -> Answer:
+        self._send(request)
+        number, self._asked = self._asked, self._asked + 1
+        return lambda: self._take(number)
 
     def rest(self) -> None:
         """The learner has its own device."""
@@ -86,8 +96,7 @@ class RemoteSampler:
     def publish(self, version: int) -> None:
         while self._taken + len(self._answered) < self._asked:
             self._answered.append(self._receive().responses)
-        for mine, theirs in zip(self._shared.parameters(), self._learner.parameters(), strict=True):
-            mine.copy_(theirs)
+        _take_over(self._shared, self._learner)
         self._send(("publish", version))
         self.gap = self._receive().gap
 
@@ -139,13 +148,11 @@ def _serve(connection: Connection, shared: PreTrainedModel, seat: Seat) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is the learner's to handle
     try:
         torch.set_num_threads(seat.threads)
-        own: PreTrainedModel = copy.deepcopy(shared)
-        own.to(torch.device(seat.device))  # type: ignore[arg-type]
-        sampler = with_sampler(Policy(own, seat.codec), seat.conf).sampler
+        desk = _Desk(shared, seat)
         connection.send(Reply([], None, 0.0))
         while (request := connection.recv()) is not None:
-            connection.send(_answer(sampler, own, shared, request))
-        sampler.close()
+            connection.send(desk.answer(*request))
+        desk.sampler.close()
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return  # the learner's process is gone
     except Exception as error:
@@ -154,15 +161,41 @@ def _serve(connection: Connection, shared: PreTrainedModel, seat: Seat) -> None:
             connection.send(kept)
 
 
-@torch.no_grad()
-def _answer(sampler: Any, own: PreTrainedModel, shared: PreTrainedModel, request: tuple[Any, ...]) -> Reply:
-    start = time.perf_counter()
-    what, *arguments = request
-    responses = []
-    if what == "publish":
-        for mine, theirs in zip(own.parameters(), shared.parameters(), strict=True):
-            mine.copy_(theirs)
-        sampler.publish(*arguments)
-    else:
-        responses = sampler.sample(*arguments)
-    return Reply(responses, sampler.gap, time.perf_counter() - start if what == "sample" else 0.0)
+class _Desk:
+    """The sampler over there, with a copy of the weights on its device."""
+
+    def __init__(self, shared: PreTrainedModel, seat: Seat) -> None:
+        self._shared, self._recompute = shared, seat.recompute
+        self._own: PreTrainedModel = copy.deepcopy(shared)
+        self._own.to(torch.device(seat.device))  # type: ignore[arg-type]
+        self.sampler = with_sampler(Policy(self._own, seat.codec), seat.conf).sampler
+
+    def answer(self, what: str, *arguments: Any) -> Reply:
+        start = time.perf_counter()
+        responses: list[Response] = getattr(self, what)(*arguments)
+        busy_s = 0.0 if what == "publish" else time.perf_counter() - start
+        return Reply(responses, self.sampler.gap, busy_s)
+
+    @torch.no_grad()
+    def publish(self, version: int) -> list[Response]:
+        _take_over(self._own, self._shared)
+        self.sampler.publish(version)
+        return []
+
+    def sample(self, prompts: Sequence[Ids], repeat: int, *how: Any) -> list[Response]:
+        return self.sampler.sample(prompts, repeat, *how)
+
+    def draw(self, prompts: Sequence[Ids], repeat: int, *how: Any) -> list[Response]:
+        responses = self.sample(prompts, repeat, *how)
+        if self._recompute is None:
+            return responses
+        rows = [Row(prompts[i // repeat], response.tokens) for i, response in enumerate(responses)]
+        logps = self._recompute(self._own, rows)
+        return [replace(response, recomputed=logp) for response, logp in zip(responses, logps, strict=True)]
+
+
+def _take_over(mine: PreTrainedModel, theirs: PreTrainedModel) -> None:
+    """The weights that training moves."""
+    for to, by in zip(mine.parameters(), theirs.parameters(), strict=True):
+        if by.requires_grad:
+            to.copy_(by)

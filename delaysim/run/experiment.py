@@ -108,7 +108,7 @@ class Experiment:
         stream = Stream(self.cfg.seed, "sampling")
         rollouts = Rollouts(
             self.policy, self.task, self._decoding, stream, self.cfg.G, self.cfg.sampler.chunk, self.watch,
-            self.learner.recompute if recomputes(self.cfg) else None,
+            self.learner.recompute if recomputes(self.cfg) and not self.policy.sampler.elsewhere else None,
         )  # fmt: skip
         return Launcher(self.run, rollouts, self._pending, self._between_chunks)
 
@@ -186,7 +186,9 @@ class Experiment:
             if saved is not None and saved.update == self._version:
                 weights = saved.weights
             else:
-                weights = self._checkpoints.save_weights(self._version, self.policy.model, self.learner)
+                finished = self._version == self.law.n_updates and not self.cfg.checkpoint.finished_optimiser
+                optimiser = {} if finished else self.learner.optimiser_state()
+                weights = self._checkpoints.save_weights(self._version, self.policy.model, optimiser)
             self._pending.save()
             self._saved = Pointer(self._version, weights, self.run.sizes())
             self._checkpoints.point(self._saved)
@@ -215,4 +217,4 @@ class Experiment:
 
 def decoding_of(cfg: Config, policy: Policy) -> Decoding:
     """How the run chooses tokens."""
-    return Decoding(cfg.sampler.max_new_tokens, cfg.sampler.temperature, policy.codec.stop_ids)
+    return Decoding(cfg.sampler.max_new_tokens, cfg.sampler.temperature, policy.codec.stop_ids, cfg.learner.autocasts)

@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -146,7 +147,7 @@ def _build(cfg: Config, run: RunDir, display: Display, status: StatusFile) -> "E
     policy = _with_sampler(cfg, load_policy(cfg.model, task, watcher.working))
     manifest = run.manifest()
     law = Law(**manifest["law"]) if manifest else _settle(cfg, policy, task, watcher)
-    learner = Learner(policy.model, estimator, cfg.learner, decoding_of(cfg, policy), rule, behaviour(cfg))
+    learner = Learner(policy.model, estimator, cfg.learner, decoding_of(cfg, policy), rule, behaviour(cfg), cfg.updates)
     _write_manifest(cfg, run, law, manifest, sum(p.numel() for p in policy.model.parameters()))
     display.begin(cfg, law, run.path, resumed=bool(manifest))
     return Experiment(cfg, law, run, policy, task, learner, watcher)
@@ -158,8 +159,11 @@ def _with_sampler(cfg: Config, policy: "Policy") -> "Policy":
     if len(cfg.devices) == 1:
         return with_sampler(policy, cfg.sampler)
     from delaysim.policy.remote import RemoteSampler, Seat
+    from delaysim.settings.behaviour import recomputes
+    from delaysim.train.scoring import logps_of
 
-    seat = Seat(policy.codec, cfg.sampler, cfg.devices[1], cfg.threads)
+    recompute = partial(logps_of, cfg.learner, cfg.sampler.temperature) if recomputes(cfg) else None
+    seat = Seat(policy.codec, cfg.sampler, cfg.devices[1], cfg.threads, recompute)
     return replace(policy, own=RemoteSampler(policy.model, seat))
 
 

@@ -23,6 +23,8 @@ LEAST = {
     "learner.updates_per_batch": 1,
     "learner.bucket": 1,
     "learner.pack": 0,
+    "learner.tokens": 1,
+    "learner.logits": 1,
     "sampler.max_new_tokens": 1,
     "sampler.chunk": 1,
     "evaluation.every": 1,
@@ -77,6 +79,8 @@ def _choices(cfg: Config) -> None:
     _one_of("behaviour", cfg.behaviour, BEHAVIOURS)
     if cfg.sampler.dtype is not None:
         _one_of("sampler.dtype", cfg.sampler.dtype, ("float32", "bfloat16"))
+    _one_of("learner.schedule", cfg.learner.schedule, ("constant", "linear", "cosine"))
+    _one_of("learner.precision", cfg.learner.precision, ("float32", "bf16_autocast"))
     if not isinstance(cfg.model, TinyModelConf):
         _one_of("model.dtype", cfg.model.dtype, ("float32", "bfloat16"))
 
@@ -174,6 +178,8 @@ def _training(cfg: Config) -> None:
         value = attrgetter(key)(cfg)
         if value is not None:
             _at_least(key, value, low)
+    _between("learner.final", cfg.learner.final, 0, 1)
+    _precision(cfg)
     for key in ("learner.beta1", "learner.beta2"):
         _between(key, attrgetter(key)(cfg), 0, 1, open_above=True)
     if cfg.task.kind == "chain" and not 2 <= cfg.task.min_terms <= cfg.task.max_terms <= 12:
@@ -199,6 +205,21 @@ def _vllm(conf: VllmSamplerConf) -> None:
     _at_least("sampler.context", conf.context, conf.max_new_tokens + 1)
     if conf.floor is not None:
         _above("sampler.floor", conf.floor, 0)
+
+
+def _precision(cfg: Config) -> None:
+    if isinstance(cfg.model, TinyModelConf):
+        return
+    if cfg.model.lora.rank is not None:
+        _at_least("model.lora.rank", cfg.model.lora.rank, 1)
+        _above("model.lora.alpha", cfg.model.lora.alpha, 0)
+        if not cfg.model.lora.targets:
+            raise UserError("model.lora.targets=[]: name layers, e.g. [q_proj,v_proj], or [all-linear]")
+    elif cfg.learner.autocasts and cfg.model.dtype != "float32":
+        raise UserError(
+            f"learner.precision=bf16_autocast keeps float32 weights, but model.dtype={cfg.model.dtype}: "
+            "give model.dtype=float32, or adapters with model.lora.rank=32"
+        )
 
 
 def _method(group: str, params: Any, modules: dict[str, Any]) -> None:

@@ -84,6 +84,18 @@ class TinyModelConf:
 
 
 @dataclass
+class LoraConf:
+    """Low-rank adapters (2106.09685) beside frozen weights; the extra `lora`."""
+
+    rank: int | None = None
+    """Of each adapter; null = none, all weights are trained."""
+    alpha: int = 32
+    """An adapter's product is scaled by alpha / rank."""
+    targets: list[str] = field(default_factory=lambda: ["all-linear"])
+    """Names of the layers that get one; all-linear = every linear layer but the output head."""
+
+
+@dataclass
 class PretrainedModelConf:
     """Any causal language model that transformers loads."""
 
@@ -93,7 +105,8 @@ class PretrainedModelConf:
     path: str = MISSING
     """Hub id, local directory, .gguf file, or pkg:PACKAGE/FILE inside an installed Python package."""
     dtype: str = "float32"
-    """float32 | bfloat16."""
+    """float32 | bfloat16: what the weights are kept in. Adapters are float32."""
+    lora: LoraConf = field(default_factory=LoraConf)
     seconds_per_update: float = 60.0
     """Wall time of one update of 64 responses, for mode=plan before any run has been measured."""
 
@@ -135,6 +148,10 @@ class LearnerConf:
     """Largest gradient norm; a larger gradient is scaled down to it."""
     warmup: int = 10
     """Updates of linear warm-up."""
+    schedule: str = "constant"
+    """constant | linear | cosine: the learning rate after warm-up, over the updates of the run."""
+    final: float = 0.0
+    """Share of the learning rate that linear and cosine fall to."""
     advantage: str = SHARED_RECIPE.advantage
     """group_norm | group_mean | leave_one_out | length_norm | reward | signed_reward."""
     aggregation: str = SHARED_RECIPE.aggregation
@@ -149,6 +166,20 @@ class LearnerConf:
     """Sequences processed together, sorted by length so that little is padded."""
     pack: int = 96
     """Responses to one prompt share a sequence of up to this many tokens; 0 = each has its own."""
+    tokens: int | None = None
+    """Micro-batch: sequences of together at most so many tokens, padding included, are held with their graphs at once,
+    and never more than `bucket`; null = the whole mini-batch."""
+    logits: int | None = None
+    """Response tokens whose logits stand in memory at once; null = all of a bucket."""
+    recompute: bool = False
+    """Gradient checkpointing: keep only the input of each layer and compute the layer again in the backward pass."""
+    precision: str = "float32"
+    """float32: as the weights are; bf16_autocast: float32 weights, matrix products in bfloat16."""
+
+    @property
+    def autocasts(self) -> bool:
+        """Whether model and learner run float32 weights in bfloat16."""
+        return self.precision == "bf16_autocast"
 
 
 @dataclass
@@ -186,6 +217,8 @@ class CheckpointConf:
 
     every: int = 20
     """Updates between checkpoints; the last update always has one."""
+    finished_optimiser: bool = True
+    """Keep the optimiser of a finished run, which is not run again: two thirds of its checkpoint."""
 
 
 @dataclass

@@ -47,16 +47,22 @@ def load_config(path: Path) -> Config:
 def _build(values: dict[str, Any]) -> Config:
     nested = dict(values)
     for group, kinds in KINDS.items():
-        nested[group] = kinds[values[group]["kind"]](**values[group])
+        nested[group] = _typed(kinds[values[group]["kind"]], values[group])
     custom = values["estimator"]["name"] == "custom"
     params = CustomConf if custom else estimators.discover()[values["estimator"]["name"]].Params
     nested["estimator"] = params(**values["estimator"])
     nested["rule"] = rules.discover()[values["rule"]["name"]].Params(**values["rule"])
     nested["lengths"] = (RecordedConf if "path" in values["lengths"] else LognormalConf)(**values["lengths"])
-    for field in fields(Config):
-        if is_dataclass(field.type) and isinstance(nested[field.name], dict):
-            nested[field.name] = field.type(**nested[field.name])  # type: ignore[operator]
-    return Config(**nested)
+    return _typed(Config, nested)
+
+
+def _typed(kind: type, values: dict[str, Any]) -> Any:
+    """A dataclass from its values, those of its own dataclasses included."""
+    built = dict(values)
+    for field in fields(kind):
+        if is_dataclass(field.type) and isinstance(built.get(field.name), dict):
+            built[field.name] = _typed(field.type, built[field.name])  # type: ignore[arg-type]
+    return kind(**built)
 
 
 def _absolute(values: dict[str, Any]) -> dict[str, Any]:

@@ -16,6 +16,16 @@ ONLY_PLANNED = ("seconds_per_update",)
 """Settings of mode=plan alone."""
 ONLY_HOW = ("memory_share", "sleep", "cache_gib", "timeout", "floor")
 """Settings of a sampler that decide where and how long it works, not what it draws."""
+OFF = {
+    "kl": 0,
+    "updates_per_batch": 1,
+    "tokens": None,
+    "logits": None,
+    "recompute": False,
+    "precision": "float32",
+    "schedule": "constant",
+}
+"""Settings of the learner that are no part of a run where they are off."""
 
 
 def identity(cfg: Config) -> dict[str, Any]:
@@ -23,12 +33,9 @@ def identity(cfg: Config) -> dict[str, Any]:
     shared = {"suite": cfg.suite_name, "clock": _clock(cfg), "B": cfg.B, "G": cfg.G, "N": cfg.updates, "seed": cfg.seed}
     if cfg.mode == "trace":
         return {**shared, "lengths": _content(asdict(cfg.lengths)), "pilot_seed": cfg.model.seed}
-    model = {key: value for key, value in asdict(cfg.model).items() if key not in ONLY_PLANNED}
-    if "path" in model:
-        model["path"] = _model_content(model["path"])
     return {
         **shared,
-        "model": model,
+        "model": _model(cfg),
         "task": _content(asdict(cfg.task)),
         "sampler": _sampler(cfg),
         "estimator": _estimator(cfg),
@@ -80,6 +87,15 @@ def needs_pilot(cfg: Config) -> bool:
     return cfg.clock.lam > 0 and AUTO in (cfg.clock.L_ref, cfg.clock.eta)
 
 
+def _model(cfg: Config) -> dict[str, Any]:
+    model = {key: value for key, value in asdict(cfg.model).items() if key not in ONLY_PLANNED}
+    if "path" in model:
+        model["path"] = _model_content(model["path"])
+        if model["lora"]["rank"] is None:
+            del model["lora"]
+    return model
+
+
 def _threshold(cfg: Config) -> str | None:
     if cfg.estimator.name == "custom":
         return None if cfg.estimator.eps is None else f"eps{cfg.estimator.eps:g}"
@@ -107,9 +123,10 @@ def _sampler(cfg: Config) -> dict[str, Any]:
 
 
 def _learner(cfg: Config) -> dict[str, Any]:
-    """What the learner reads: a penalty of weight 0 has no kind, and one step on a mini-batch needs no count."""
-    unread = {"kl", "kl_penalty"} if cfg.learner.kl == 0 else set()
-    unread |= {"updates_per_batch"} if cfg.learner.updates_per_batch == 1 else set()
+    """What the learner reads: a penalty of weight 0 has no kind, and what is off by default counts where it is on."""
+    unread = {"kl_penalty"} if cfg.learner.kl == 0 else set()
+    unread |= {"final"} if cfg.learner.schedule == "constant" else set()
+    unread |= {key for key, off in OFF.items() if getattr(cfg.learner, key) == off}
     return {key: value for key, value in asdict(cfg.learner).items() if key not in unread}
 
 

@@ -157,7 +157,7 @@ class NextToken(torch.nn.Module):
     def __init__(self, logits):
         super().__init__()
         self.logits, self.config = logits, Qwen3Config()
-        self.dtype = torch.float32
+        self.dtype, self.device = torch.float32, torch.device("cpu")
 
     def get_decoder(self):
         def decoder(input_ids, **_):
