@@ -151,7 +151,8 @@ def batch_of(difference, advantages):
     logp = torch.full((1, len(advantages), len(difference[0])), -1.0, dtype=torch.float64)
     return GroupBatch(
         logp=logp - 3, behaviour=logp, mask=torch.ones_like(logp), rewards=torch.zeros(1, len(advantages)),
-        advantages=torch.tensor([advantages], dtype=torch.float64), delays=torch.tensor([5]), versions=torch.tensor([0]),
+        advantages=torch.tensor([advantages], dtype=torch.float64), delays=torch.tensor([5]),
+        versions=torch.tensor([0]),
     ), logp, logp - torch.tensor([difference], dtype=torch.float64)  # fmt: skip
 
 

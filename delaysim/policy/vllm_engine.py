@@ -3,6 +3,7 @@
 The engine starts from the architecture alone, with placeholder weights: whatever it computes with was pushed to it.
 """
 
+import gc
 import os
 import tempfile
 import time
@@ -40,10 +41,11 @@ class Engine:
 
     def __init__(self, model: PreTrainedModel, conf: Any, **overrides: Any) -> None:
         self._vllm, self._timeout = _import(), conf.timeout
-        self._untied = model.device.type == "cpu" and overrides.pop("untie", True)
+        self._on_cpu = model.device.type == "cpu"
+        self._untied = self._on_cpu and overrides.pop("untie", True)
         self._folder = tempfile.TemporaryDirectory(prefix="delaysim-engine-")
         self._version = ""
-        if model.device.type == "cpu":
+        if self._on_cpu:
             torch._dynamo.config.disable = True  # else the first response waits half a minute for one helper to compile
         settings = engine_settings(model, conf) | overrides
         self.longest: int = settings["max_model_len"]
@@ -55,6 +57,8 @@ class Engine:
     def push(self, model: PreTrainedModel, version: int) -> None:
         """Give the engine the model's weights and empty its prefix cache."""
         with _one_line(f"refused the weights of version {version}"):
+            if self._on_cpu:
+                self._llm.apply_model(_forget_expert_kernels)
             self._llm.collective_rpc("reload_weights", kwargs={"weights_iterator": _weights(model, self._untied)})
             self._version = str(version)
             self._llm.update_weight_version(self._version)
@@ -79,7 +83,7 @@ class Engine:
         while engine.has_unfinished_requests():
             done |= {output.request_id: output for output in engine.step() if output.finished}
             if time.monotonic() > deadline and len(done) < len(ids):
-                engine.abort_request([i for i in ids if i not in done])
+                engine.abort_request(ids, internal=True)
                 raise SamplerFailed(f"vLLM finished {len(done)} of {len(ids)} responses in {self._timeout:g} s")
         return done
 
@@ -94,12 +98,10 @@ class Engine:
             self._llm.wake_up()
 
     def close(self) -> None:
-        """End the engine and give its memory back."""
-        from vllm.distributed import cleanup_dist_env_and_memory
-
+        """End the engine and give its memory back; the process group of this process is left to other engines."""
         self._llm.llm_engine.engine_core.shutdown()
         del self._llm
-        cleanup_dist_env_and_memory()
+        gc.collect()
         self._folder.cleanup()
 
 
@@ -158,6 +160,14 @@ def _weights(model: PreTrainedModel, untied: bool) -> Iterator[tuple[str, torch.
         name = next(name for name, module in model.named_modules() if module is head)
         named[f"{name}.weight"] = head.weight.detach()
     return iter(revert_weight_conversion(model, named).items())
+
+
+def _forget_expert_kernels(model: Any) -> None:
+    """So that a CPU engine repacks the experts it is given; with a kernel in place it takes them as packed already."""
+    for module in model.modules():
+        method: Any = getattr(module, "quant_method", None)
+        if hasattr(method, "moe_kernel"):
+            method.moe_kernel = None
 
 
 @contextmanager

@@ -28,7 +28,11 @@ class VllmSampler:
         self._engine = Engine(learner, conf, **overrides)
         self._asleep = False
         self.gap: float | None = None
-        self.publish(0)
+        try:
+            self.publish(0)
+        except SamplerFailed:
+            self.close()
+            raise
 
     def sample(self, prompts: Sequence[Ids], repeat: int, decoding: Decoding, draw: Draw | None) -> list[Response]:
         self._require_room(prompts, decoding)
