@@ -41,7 +41,7 @@ def load_pretrained(conf: PretrainedModelConf) -> Policy:
         model, tokenizer = _load(folder, dtype)
         stop_ids = _stop_ids(model, tokenizer)
         verify(model.eval().requires_grad_(True))
-    return Policy(model, TokenizerCodec(tokenizer, stop_ids, _width(model)))
+    return Policy(model, TokenizerCodec(tokenizer, stop_ids, _width(model), conf.template))
 
 
 def verify(model: PreTrainedModel) -> None:

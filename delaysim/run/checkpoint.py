@@ -63,12 +63,20 @@ class Checkpoints:
         if pointer.weights is None:
             return
         folder = self._run / pointer.weights
-        try:
-            tensors = load_file(folder / "model.safetensors")
-            optimiser = load_file(folder / "optimiser.safetensors")
-        except Exception as error:
-            raise RunFailed(f"the checkpoint {folder} cannot be read ({error}): resume=never starts over") from error
-        with torch.no_grad():
-            for name, parameter in model.named_parameters():
-                parameter.copy_(tensors[name])
-        learner.load_optimiser_state(optimiser)
+        load_weights(folder, model)
+        learner.load_optimiser_state(_read(folder / "optimiser.safetensors"))
+
+
+def load_weights(folder: Path, model: PreTrainedModel) -> None:
+    """Put the weights of a checkpoint folder in place. Raises RunFailed when they cannot be read."""
+    tensors = _read(folder / "model.safetensors")
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(tensors[name])
+
+
+def _read(file: Path) -> dict[str, torch.Tensor]:
+    try:
+        return load_file(file)
+    except Exception as error:
+        raise RunFailed(f"the checkpoint {file.parent} cannot be read ({error}): resume=never starts over") from error

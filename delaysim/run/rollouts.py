@@ -7,6 +7,7 @@ from typing import Any
 
 from delaysim.clock import Launch
 from delaysim.errors import RunFailed
+from delaysim.policy.codec import prompt_of
 from delaysim.policy.model import Policy
 from delaysim.policy.noise import GumbelNoise
 from delaysim.policy.rollout import Group, Response
@@ -50,7 +51,7 @@ class Rollouts:
     def generate(self, groups: range, version: int) -> list[Group]:
         """One chunk of groups with the current weights. Raises RunFailed on a reward that is not finite."""
         problems = [self._task.training(self._stream.seed, self._stream.first_group + group) for group in groups]
-        prompts = [self._policy.codec.encode_prompt(problem.prompt) for problem in problems]
+        prompts = [prompt_of(self._policy.codec, problem) for problem in problems]
         keys = [(group, 0, i) for group in groups for i in range(self._group_size)]
         with self._watch.time("generate"):
             noise = GumbelNoise(self._stream.seed, self._stream.noise, keys, self._policy.codec.vocabulary)

@@ -93,6 +93,9 @@ class PretrainedModelConf:
     """Hub id, local directory, .gguf file, or pkg:PACKAGE/FILE inside an installed Python package."""
     dtype: str = "float32"
     """float32 | bfloat16."""
+    template: str = "auto"
+    """How a problem becomes a prompt: auto (the chat template where there is one, else qwen_math) | chat | qwen_math |
+    plain | a text with {problem} and {instruction}."""
     seconds_per_update: float = 60.0
     """Wall time of one update of 64 responses, for mode=plan before any run has been measured."""
 
