@@ -6,7 +6,7 @@ One row per (set, problem, response); response 0 is greedy. Pure functions; no t
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import expm1, log1p, nan, sqrt
+from math import expm1, fsum, log1p, nan, sqrt
 from typing import Any
 
 Row = Mapping[str, Any]
@@ -135,15 +135,16 @@ def deduplicated(sets: Sequence[Sequence[Problem]], of: str = "average") -> Mean
 
 def _combined(sets: Sequence[Sequence[Problem]], weights: Sequence[float], of: str) -> Mean:
     """Sum of weighted set means; deviations of one cluster are added over sets before they are squared."""
-    mean, per_cluster = 0.0, defaultdict[str, float](float)
+    means: list[float] = []
+    per_cluster: defaultdict[str, float] = defaultdict(float)
     for found, weight in zip(sets, weights, strict=True):
         values = [float(getattr(problem, of)) for problem in found]
         centre, count = _mean(values), len({problem.cluster for problem in found})
-        mean += weight * centre
+        means.append(weight * centre)
         scale = weight / len(found) * sqrt(count / (count - 1)) if count > 1 else nan
         for problem, value in zip(found, values, strict=True):
             per_cluster[problem.cluster] += scale * (value - centre)
-    return Mean(mean, sqrt(sum(value**2 for value in per_cluster.values())), len(per_cluster))
+    return Mean(fsum(means), sqrt(sum(value**2 for value in per_cluster.values())), len(per_cluster))
 
 
 def _variance(values: Sequence[float]) -> float:
@@ -152,4 +153,4 @@ def _variance(values: Sequence[float]) -> float:
 
 
 def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
+    return fsum(values) / len(values)

@@ -12,7 +12,7 @@ from delaysim.benchmarks.sets import SETS, SIX, BenchmarkSet, Hub
 from delaysim.data import read_jsonl
 from delaysim.errors import UserError
 from delaysim.files import digest, file_digest, read_json
-from delaysim.grading import Gold, GoldError, make_gold
+from delaysim.grading.golds import Gold, GoldError, make_gold
 
 Row = dict[str, Any]
 NEEDED = ("id", "problem", "answer")
@@ -129,11 +129,19 @@ def gold_of(where: str, row: Row, rel_tol: float = 0.0) -> Gold:
     try:
         return make_gold(
             row["answer"], id=row["id"], problem=row["problem"], answer_type=row.get("answer_type"),
-            multiple=bool(row.get("is_multiple_answer")), unit=row.get("unit"), tolerance=row.get("tolerance"),
-            rel_tol=rel_tol,
+            multiple=bool(row.get("is_multiple_answer")), unit=row.get("unit") or None,
+            tolerance=_number(row.get("tolerance")), rel_tol=rel_tol,
         )  # fmt: skip
     except GoldError as error:
         raise UserError(f"{where}, {row['id']}: the answer {row['answer'][:60]!r} cannot be used: {error}") from None
+
+
+def _number(text: Any) -> float | None:
+    """The tolerance of a row; some sets leave it empty or write several, of which none is meant for one answer."""
+    try:
+        return float(text)
+    except (TypeError, ValueError):
+        return None
 
 
 def _clusters(rows: Sequence[Row], given: Path | None) -> Mapping[str, str]:

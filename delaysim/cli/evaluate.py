@@ -12,7 +12,7 @@ from delaysim.benchmarks.load import Benchmark, load_benchmarks, names_of
 from delaysim.benchmarks.sets import SETS, SIX
 from delaysim.errors import UserError
 from delaysim.files import digest
-from delaysim.grading import Grader
+from delaysim.grading.grader import Grader
 from delaysim.run.benchmark import Plan, evaluate_benchmarks, opened, plan_identity
 from delaysim.run.progress import clock_time
 from delaysim.scorecard import scorecard

@@ -6,10 +6,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from delaysim.errors import UserError
-from delaysim.policy.prompts import Examples, check_template, fill, messages
 from delaysim.policy.rollout import Ids
 from delaysim.tasks.base import Problem
 from delaysim.tasks.chain import CHARACTERS
+from delaysim.tasks.prompts import Examples, check_template, fill, messages
 
 
 class Codec(Protocol):
@@ -62,7 +62,7 @@ class CharacterCodec:
 
 
 class TokenizerCodec:
-    """A transformers tokenizer; `template` says how problems become prompts (delaysim/policy/prompts.py).
+    """A transformers tokenizer; `template` says how problems become prompts (delaysim.tasks.prompts.py).
 
     With `auto` a prompt without an instruction stands as it is where the tokenizer has no chat template.
     Raises UserError on `chat` without one.

@@ -13,7 +13,9 @@ from zlib import crc32
 from delaysim.benchmarks.load import Benchmark, Item
 from delaysim.errors import RunFailed, UserError
 from delaysim.files import digest, finite, locked, read_json, write_json
-from delaysim.grading import Gold, Grader, Verdict
+from delaysim.grading.golds import Gold
+from delaysim.grading.grader import Grader
+from delaysim.grading.verdict import Verdict
 from delaysim.tasks.base import too_many_ungraded
 
 SCHEMA = 1
@@ -103,8 +105,8 @@ def _batch(
     keys = [(crc32(name.encode()), first + i, r) for i in range(len(items)) for r in range(1, n + 1)]
     sampled = respondent.respond(items, n, keys) if n else []
     said = [[greedy[i], *sampled[i * n : (i + 1) * n]] for i in range(len(items))]
-    asked = [(item.gold, one.text, one.finished, plan.mode) for item, of in zip(items, said, strict=True) for one in of]
-    verdicts = grader.grade_many(asked)
+    asked = [(item.gold, one.text, one.finished) for item, of in zip(items, said, strict=True) for one in of]
+    verdicts = grader.grade_many(asked, plan.mode)
     rows = []
     for i, (item, of) in enumerate(zip(items, said, strict=True)):
         judged = verdicts[i * (1 + n) : (1 + i) * (1 + n)]
@@ -130,7 +132,7 @@ def _row(
         "cluster": item.cluster,
         "response": number,
         "greedy": number == 0,
-        "score": verdict.score,
+        "score": float(verdict.score),
         "status": verdict.status,
         "method": verdict.method,
         "answer": verdict.extracted,

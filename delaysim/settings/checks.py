@@ -11,7 +11,8 @@ from delaysim.estimators.advantage import ADVANTAGES, NEEDS_GROUP
 from delaysim.estimators.base import AGGREGATIONS
 from delaysim.estimators.interface import dial
 from delaysim.estimators.penalty import PENALTIES
-from delaysim.settings.config import AUTO, Config, LognormalConf, TinyModelConf
+from delaysim.settings.config import AUTO, Config, Gsm8kConf, LognormalConf, SumsConf, TinyModelConf
+from delaysim.tasks.prompts import check_template
 
 LEAST = {
     "learner.warmup": 0,
@@ -73,6 +74,7 @@ def _choices(cfg: Config) -> None:
     _one_of("sampler.kind", cfg.sampler.kind, ("hf",))
     if not isinstance(cfg.model, TinyModelConf):
         _one_of("model.dtype", cfg.model.dtype, ("float32", "bfloat16"))
+        check_template(cfg.model.template)
 
 
 def _one_of(key: str, value: str, known: tuple[str, ...]) -> None:
@@ -157,11 +159,22 @@ def _training(cfg: Config) -> None:
             _at_least(key, value, low)
     for key in ("learner.beta1", "learner.beta2"):
         _between(key, attrgetter(key)(cfg), 0, 1, open_above=True)
+    _task(cfg.task)
     if cfg.task.kind == "chain" and not 2 <= cfg.task.min_terms <= cfg.task.max_terms <= 12:
         raise UserError(
             f"task.min_terms={cfg.task.min_terms} task.max_terms={cfg.task.max_terms}: "
             "give 2 <= min_terms <= max_terms <= 12"
         )
+
+
+def _task(task: Any) -> None:
+    if isinstance(task, SumsConf):
+        _between("task.largest", task.largest, 1, 99)
+        _between("task.min_terms", task.min_terms, 2, 9)
+        _between("task.max_terms", task.max_terms, task.min_terms, 9)
+    if isinstance(task, Gsm8kConf):
+        _between("task.format_reward", task.format_reward, 0, 1)
+        _at_least("task.workers", task.workers, 1)
 
 
 def _method(group: str, params: Any, modules: dict[str, Any]) -> None:

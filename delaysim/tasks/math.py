@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from delaysim.errors import UserError
-from delaysim.grading import Gold, Grader
+from delaysim.grading.golds import Gold
+from delaysim.grading.grader import Grader
 from delaysim.rng import stream
 from delaysim.tasks.base import Grade, Problem
 

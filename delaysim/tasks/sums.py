@@ -27,7 +27,7 @@ class Sums:
     """Sums of min_terms..max_terms numbers from 1 to `largest`, uniformly."""
 
     min_terms: int = 2
-    max_terms: int = 3
+    max_terms: int = 2
     largest: int = 20
 
     def training(self, seed: int, group: int) -> Problem:

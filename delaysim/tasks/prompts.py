@@ -1,4 +1,4 @@
-"""From a problem and an instruction to the text a model reads. No torch."""
+"""From a problem and an instruction to the text a model reads."""
 
 from collections.abc import Sequence
 
