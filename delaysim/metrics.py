@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from math import expm1, fsum, log1p, nan, sqrt
 from typing import Any
 
+from delaysim.tasks.base import UNGRADED
+
 Row = Mapping[str, Any]
 
 
@@ -67,7 +69,6 @@ class Mean:
     clusters: int
 
 
-UNGRADED = ("timeout", "worker_died")
 NO_ANSWER = ("no_answer", "truncated")
 
 

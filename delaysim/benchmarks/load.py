@@ -158,6 +158,8 @@ def _clusters(rows: Sequence[Row], given: Path | None) -> Mapping[str, str]:
 
 # The hub.
 
+LOCAL = "give local files (--data DIR, task.path=FILE)"
+
 
 def from_hub(hub: Hub) -> list[Row]:
     """The rows of a hub data set, as id, problem, answer and what else the grading reads."""
@@ -179,11 +181,11 @@ def _hub_files(hub: Hub) -> list[Path]:
         folder = Path(snapshot_download(hub.id, repo_type="dataset", allow_patterns=[hub.files]))
     except Exception as error:  # the hub's client raises all kinds
         why = str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
-        raise UserError(f"{hub.id} is neither on this machine nor to be had ({why}): give local files") from error
+        raise UserError(f"{hub.id} is neither on this machine nor to be had ({why}): {LOCAL}") from error
     names = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.suffix in READERS)
     found = [folder / name for name in names if fnmatch(name, hub.files)]
     if not found:
-        raise UserError(f"{hub.id} has no file {hub.files}: give local files")
+        raise UserError(f"{hub.id} has no file {hub.files}: {LOCAL}")
     return found
 
 

@@ -16,7 +16,7 @@ from delaysim.files import digest, finite, locked, read_json, write_json
 from delaysim.grading.golds import Gold
 from delaysim.grading.grader import Grader
 from delaysim.grading.verdict import Verdict
-from delaysim.tasks.base import too_many_ungraded
+from delaysim.tasks.base import UNGRADED, too_many_ungraded
 
 SCHEMA = 1
 """Version of the folder's layout."""
@@ -180,7 +180,7 @@ class RowFile:
 
     def check_graded(self) -> None:
         """Raise RunFailed when more than one response in a hundred could not be graded."""
-        failed = sum(row["status"] in ("timeout", "worker_died") for row in self.rows)
+        failed = sum(row["status"] in UNGRADED for row in self.rows)
         if too_many_ungraded(failed, len(self.rows)):
             raise RunFailed(f"{self._path}: the grading of {failed} of {len(self.rows)} responses timed out or died")
 

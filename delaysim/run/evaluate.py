@@ -61,6 +61,7 @@ def _row(
         "response": number,
         "greedy": number == 0,
         "correct": grade.correct,
+        "status": grade.status or ("correct" if grade.correct else "wrong"),
         "length": len(response.tokens),
         "truncated": not response.finished,
     }

@@ -16,6 +16,7 @@ from delaysim.run.pending import Pending
 from delaysim.run.records import RunDir
 from delaysim.run.stopwatch import Stopwatch
 from delaysim.tasks import Problem, Task
+from delaysim.tasks.base import UNGRADED, too_many_ungraded
 
 
 @dataclass(frozen=True)
@@ -64,12 +65,12 @@ class Rollouts:
             ]
 
     def _graded(self, group: int, version: int, problem: Problem, prompt: Any, responses: Sequence[Response]) -> Group:
-        rewards = tuple(
-            self._task.grade(problem, self._policy.codec.decode(r.tokens), r.finished).reward for r in responses
-        )
+        grades = [self._task.grade(problem, self._policy.codec.decode(r.tokens), r.finished) for r in responses]
+        rewards = tuple(grade.reward for grade in grades)
         if not all(map(isfinite, rewards)):
             raise RunFailed(f"group {group} ({problem.id}, generated at update {version}): the task gave {rewards}")
-        return Group(group, version, prompt, tuple(responses), rewards)
+        ungraded = sum(grade.status in UNGRADED for grade in grades)
+        return Group(group, version, prompt, tuple(responses), rewards, ungraded=ungraded)
 
 
 class Launcher:
@@ -77,7 +78,9 @@ class Launcher:
 
     def __init__(self, run: RunDir, rollouts: Rollouts, pending: Pending, between_chunks: Callable[[], None]) -> None:
         self._run, self._rollouts, self._pending, self._between_chunks = run, rollouts, pending, between_chunks
-        self.lengths = {row["group"]: row["lengths"] for row in run.rows("launches")}
+        launched = run.rows("launches")
+        self._ungraded = sum(row.get("ungraded", 0) for row in launched)
+        self.lengths = {row["group"]: row["lengths"] for row in launched}
         """Response lengths [tokens] of every group generated so far, by group id."""
 
     def launch(self, launch: Launch) -> list[int]:
@@ -93,6 +96,17 @@ class Launcher:
         self._pending.add(groups)
         self._run.append("launches", map(launch_row, groups))
         self.lengths.update({group.group: group.lengths for group in groups})
+        self._ungraded += sum(group.ungraded for group in groups)
+        self._check_graded()
+
+    def _check_graded(self) -> None:
+        """Raise RunFailed when more than one response in a hundred could not be graded."""
+        total = sum(map(len, self.lengths.values()))
+        if too_many_ungraded(self._ungraded, total):
+            raise RunFailed(
+                f"the grading of {self._ungraded} of {total} responses timed out or died (launches, ungraded); "
+                "raise task.workers, or look at what the model writes"
+            )
 
 
 def launch_row(group: Group) -> dict[str, Any]:
@@ -104,4 +118,5 @@ def launch_row(group: Group) -> dict[str, Any]:
         "lengths": group.lengths,
         "truncated": sum(not response.finished for response in group.responses),
         "rewards": list(group.rewards),
+        "ungraded": group.ungraded,
     }

@@ -46,6 +46,8 @@ class Task(Protocol):
         ...
 
 
+UNGRADED = ("timeout", "worker_died")
+"""Statuses of responses that no verdict was reached on."""
 UNGRADED_SHARE, UNGRADED_LEAST = 0.01, 10
 
 

@@ -203,4 +203,4 @@ def test_what_the_hub_may_hold_otherwise(hub):
 def test_a_set_that_is_nowhere_says_so(hub):
     message = refusal(load_benchmarks, ["amc23"], None)
     assert message.startswith("math-ai/amc23 is neither on this machine nor to be had (")
-    assert message.endswith("): give local files")
+    assert message.endswith("): give local files (--data DIR, task.path=FILE)")
