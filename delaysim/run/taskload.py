@@ -5,9 +5,9 @@ from typing import Any
 
 from delaysim.data import read_jsonl
 from delaysim.errors import UserError
+from delaysim.grading.numbers import number
 from delaysim.settings.config import ChainConf, Config, Gsm8kConf
 from delaysim.tasks import Task
-from delaysim.tasks.answers import number
 from delaysim.tasks.base import Problem
 from delaysim.tasks.chain import Chain
 from delaysim.tasks.gsm8k import Gsm8k

@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from delaysim.errors import UserError
+from delaysim.grading.extract import extract
+from delaysim.grading.numbers import same_number
 from delaysim.rng import stream
-from delaysim.tasks.answers import extract, same_number
 from delaysim.tasks.base import Grade, Problem
 
 
