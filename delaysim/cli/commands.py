@@ -10,6 +10,7 @@ from typing import Any
 from rich.table import Table
 
 from delaysim.cli.check_estimator import check_estimator
+from delaysim.cli.evaluate import evaluate
 from delaysim.cli.screen import screen
 from delaysim.cli.theory import theory
 from delaysim.errors import UserError
@@ -96,4 +97,5 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "theory": theory,
     "check-estimator": check_estimator,
     "screen": screen,
+    "evaluate": evaluate,
 }

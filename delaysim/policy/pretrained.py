@@ -44,7 +44,7 @@ def load_pretrained(conf: PretrainedModelConf) -> Policy:
         verify(model.eval().requires_grad_(True))
     if conf.lora.rank is not None:
         add_adapters(model, conf.lora, conf.lora.rank, conf.seed)
-    return Policy(model, TokenizerCodec(tokenizer, stop_ids, _width(model)))
+    return Policy(model, TokenizerCodec(tokenizer, stop_ids, _width(model), conf.template))
 
 
 def verify(model: PreTrainedModel) -> None:

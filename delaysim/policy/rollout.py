@@ -33,6 +33,8 @@ class Group:
     responses: tuple[Response, ...]
     rewards: tuple[float, ...]
     attempt: int = 0
+    ungraded: int = 0
+    """Responses whose grading timed out or lost its worker: reward 0. Not kept beyond the launch."""
 
     @property
     def lengths(self) -> list[int]:

@@ -1,7 +1,8 @@
 """Checkpoints: weights and optimiser in safetensors, and a pointer that says how far every file had got."""
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -64,20 +65,29 @@ class Checkpoints:
         if pointer.weights is None:
             return
         folder = self._run / pointer.weights
-        try:
-            load_weights(folder, model)
+        load_weights(folder, model)
+        with _readable(folder):
             for shard in load_shards(folder, "optimiser"):
                 learner.load_optimiser_state(shard)
-        except Exception as error:
-            raise RunFailed(f"the checkpoint {folder} cannot be read ({error}): resume=never starts over") from error
 
 
 def load_weights(folder: Path, model: PreTrainedModel) -> None:
-    """Put the weights of a checkpoint's folder in place, a file at a time; of a model with adapters, the adapters."""
+    """Put the weights of a checkpoint's folder in place, a file at a time; of a model with adapters, the adapters.
+
+    Raises RunFailed when they cannot be read.
+    """
     wanted = dict(trained(model))
-    with torch.no_grad():
+    with torch.no_grad(), _readable(folder):
         for shard in load_shards(folder, "model"):
             for name, tensor in shard.items():
                 wanted.pop(name).copy_(tensor)
-    if wanted:
-        raise KeyError(f"it lacks {next(iter(wanted))}")
+        if wanted:
+            raise KeyError(f"it lacks {next(iter(wanted))}")
+
+
+@contextmanager
+def _readable(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        raise RunFailed(f"the checkpoint {folder} cannot be read ({error}): resume=never starts over") from error

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from delaysim.policy.codec import prompt_of
 from delaysim.policy.model import Policy
 from delaysim.policy.rollout import Response
 from delaysim.policy.sample import Decoding
@@ -36,7 +37,7 @@ def _evaluate_batch(
     decoding: Decoding,
     version: int,
 ) -> list[dict[str, Any]]:
-    prompts = [policy.codec.encode_prompt(problem.prompt) for problem in problems]
+    prompts = [prompt_of(policy.codec, problem) for problem in problems]
     greedy = policy.sampler.sample(prompts, 1, decoding, None)
     sampled: list[Response] = []
     if samples:
@@ -59,6 +60,7 @@ def _row(
         "response": number,
         "greedy": number == 0,
         "correct": grade.correct,
+        "status": grade.status or ("correct" if grade.correct else "wrong"),
         "length": len(response.tokens),
         "truncated": not response.finished,
     }

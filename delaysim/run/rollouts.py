@@ -7,6 +7,7 @@ from typing import Any
 
 from delaysim.clock import Launch
 from delaysim.errors import RunFailed
+from delaysim.policy.codec import prompt_of
 from delaysim.policy.model import Policy
 from delaysim.policy.rollout import Group, Ids, Logps, Response
 from delaysim.policy.sample import Decoding
@@ -16,6 +17,7 @@ from delaysim.run.pending import Pending
 from delaysim.run.records import RunDir
 from delaysim.run.stopwatch import Stopwatch
 from delaysim.tasks import Problem, Task
+from delaysim.tasks.base import UNGRADED, too_many_ungraded
 
 Recompute = Callable[[Sequence[Row]], list[Logps]]
 """The learner's log-probabilities of given responses under its present weights."""
@@ -71,7 +73,7 @@ class Rollouts:
     def ask(self, groups: range, version: int) -> "Asked":
         """Have one chunk of groups generated with the current weights."""
         problems = [self._task.training(self._stream.seed, self._stream.first_group + group) for group in groups]
-        prompts = [self._policy.codec.encode_prompt(problem.prompt) for problem in problems]
+        prompts = [prompt_of(self._policy.codec, problem) for problem in problems]
         keys = [(group, 0, i) for group in groups for i in range(self._group_size)]
         with self._watch.time("generate"):
             draw = Draw(self._stream.seed, self._stream.noise, keys)
@@ -91,13 +93,13 @@ class Rollouts:
 
     def _graded(self, asked: "Asked", b: int, responses: Sequence[Response]) -> Group:
         group, problem = asked.groups[b], asked.problems[b]
-        rewards = tuple(
-            self._task.grade(problem, self._policy.codec.decode(r.tokens), r.finished).reward for r in responses
-        )
+        grades = [self._task.grade(problem, self._policy.codec.decode(r.tokens), r.finished) for r in responses]
+        rewards = tuple(grade.reward for grade in grades)
         if not all(map(isfinite, rewards)):
             where = f"group {group} ({problem.id}, generated at update {asked.version})"
             raise RunFailed(f"{where}: the task gave {rewards}")
-        return Group(group, asked.version, asked.prompts[b], tuple(responses), rewards)
+        ungraded = sum(grade.status in UNGRADED for grade in grades)
+        return Group(group, asked.version, asked.prompts[b], tuple(responses), rewards, ungraded=ungraded)
 
 
 def _recomputed(recompute: Recompute, prompts: Sequence[Any], responses: Sequence[Response]) -> list[Response]:
@@ -112,7 +114,9 @@ class Launcher:
 
     def __init__(self, run: RunDir, rollouts: Rollouts, pending: Pending, between_chunks: Callable[[], None]) -> None:
         self._run, self._rollouts, self._pending, self._between_chunks = run, rollouts, pending, between_chunks
-        self.lengths = {row["group"]: row["lengths"] for row in run.rows("launches")}
+        launched = run.rows("launches")
+        self._ungraded = sum(row.get("ungraded", 0) for row in launched)
+        self.lengths = {row["group"]: row["lengths"] for row in launched}
         """Response lengths [tokens] of every group generated so far, by group id."""
 
     def launch(self, launch: Launch) -> list[int]:
@@ -132,6 +136,17 @@ class Launcher:
         self._pending.add(groups)
         self._run.append("launches", map(launch_row, groups))
         self.lengths.update({group.group: group.lengths for group in groups})
+        self._ungraded += sum(group.ungraded for group in groups)
+        self._check_graded()
+
+    def _check_graded(self) -> None:
+        """Raise RunFailed when more than one response in a hundred could not be graded."""
+        total = sum(map(len, self.lengths.values()))
+        if too_many_ungraded(self._ungraded, total):
+            raise RunFailed(
+                f"the grading of {self._ungraded} of {total} responses timed out or died (launches, ungraded); "
+                "raise task.workers, or look at what the model writes"
+            )
 
     def keep_all(self, asked: Sequence[Asked]) -> None:
         """Wait for every chunk."""
@@ -155,4 +170,5 @@ def launch_row(group: Group) -> dict[str, Any]:
         "lengths": group.lengths,
         "truncated": sum(not response.finished for response in group.responses),
         "rewards": list(group.rewards),
+        "ungraded": group.ungraded,
     }

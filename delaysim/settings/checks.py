@@ -13,8 +13,9 @@ from delaysim.estimators.base import AGGREGATIONS
 from delaysim.estimators.interface import dial
 from delaysim.estimators.penalty import PENALTIES
 from delaysim.settings.behaviour import BEHAVIOURS
-from delaysim.settings.config import AUTO, Config, LognormalConf, TinyModelConf
+from delaysim.settings.config import AUTO, Config, Gsm8kConf, LognormalConf, SumsConf, TinyModelConf
 from delaysim.settings.samplers import VllmSamplerConf
+from delaysim.tasks.prompts import check_template
 
 LEAST = {
     "learner.warmup": 0,
@@ -83,6 +84,7 @@ def _choices(cfg: Config) -> None:
     _one_of("learner.precision", cfg.learner.precision, ("float32", "bf16_autocast"))
     if not isinstance(cfg.model, TinyModelConf):
         _one_of("model.dtype", cfg.model.dtype, ("float32", "bfloat16"))
+        check_template(cfg.model.template)
 
 
 def _devices(devices: list[str]) -> None:
@@ -182,6 +184,7 @@ def _training(cfg: Config) -> None:
     _precision(cfg)
     for key in ("learner.beta1", "learner.beta2"):
         _between(key, attrgetter(key)(cfg), 0, 1, open_above=True)
+    _task(cfg.task)
     if cfg.task.kind == "chain" and not 2 <= cfg.task.min_terms <= cfg.task.max_terms <= 12:
         raise UserError(
             f"task.min_terms={cfg.task.min_terms} task.max_terms={cfg.task.max_terms}: "
@@ -220,6 +223,16 @@ def _precision(cfg: Config) -> None:
             f"learner.precision=bf16_autocast keeps float32 weights, but model.dtype={cfg.model.dtype}: "
             "give model.dtype=float32, or adapters with model.lora.rank=32"
         )
+
+
+def _task(task: Any) -> None:
+    if isinstance(task, SumsConf):
+        _between("task.largest", task.largest, 1, 99)
+        _between("task.min_terms", task.min_terms, 2, 9)
+        _between("task.max_terms", task.max_terms, task.min_terms, 9)
+    if isinstance(task, Gsm8kConf):
+        _between("task.format_reward", task.format_reward, 0, 1)
+        _at_least("task.workers", task.workers, 1)
 
 
 def _method(group: str, params: Any, modules: dict[str, Any]) -> None:

@@ -10,10 +10,9 @@ from delaysim import estimators, rules
 from delaysim.errors import UserError
 from delaysim.files import write_atomic
 from delaysim.settings.config import (
-    ChainConf,
+    TASKS,
     Config,
     CustomConf,
-    Gsm8kConf,
     LognormalConf,
     PretrainedModelConf,
     RecordedConf,
@@ -23,7 +22,7 @@ from delaysim.settings.samplers import HfSamplerConf, VllmSamplerConf
 
 KINDS: dict[str, dict[str, type]] = {
     "model": {"tiny": TinyModelConf, "pretrained": PretrainedModelConf},
-    "task": {"chain": ChainConf, "gsm8k": Gsm8kConf},
+    "task": TASKS,
     "sampler": {"hf": HfSamplerConf, "vllm": VllmSamplerConf},
 }
 

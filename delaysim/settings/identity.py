@@ -26,6 +26,8 @@ OFF = {
     "schedule": "constant",
 }
 """Settings of the learner that are no part of a run where they are off."""
+NO_RESULT = ("workers",)
+"""Settings of a task that no row depends on."""
 
 
 def identity(cfg: Config) -> dict[str, Any]:
@@ -36,7 +38,7 @@ def identity(cfg: Config) -> dict[str, Any]:
     return {
         **shared,
         "model": _model(cfg),
-        "task": _content(asdict(cfg.task)),
+        "task": _task(cfg),
         "sampler": _sampler(cfg),
         "estimator": _estimator(cfg),
         "learner": _learner(cfg),
@@ -54,7 +56,7 @@ def run_id(cfg: Config) -> str:
         return f"{cfg.suite_name}-{delay}-N{cfg.updates}-s{cfg.seed}-{key}"
     rule = None if cfg.rule.name == "none" else cfg.rule.name
     parts = [estimator_name(cfg), rule, delay, _threshold(cfg), f"G{cfg.G}", model_name(cfg)]
-    return "-".join([*filter(None, parts), cfg.task.kind, f"s{cfg.seed}", key])
+    return "-".join([*filter(None, parts), task_name(cfg), f"s{cfg.seed}", key])
 
 
 def run_path(cfg: Config) -> Path:
@@ -68,6 +70,13 @@ def model_name(cfg: Config) -> str:
     if cfg.model.kind == "tiny":
         return "tiny"
     return Path(cfg.model.path.removeprefix("pkg:")).name.split(".")[0].lower()
+
+
+def task_name(cfg: Config) -> str:
+    """The task's name; of a user's file the file's, of a generated data set that one's."""
+    if cfg.task.kind == "custom":
+        return Path(cfg.task.path).stem
+    return str(cfg.task.dataset if cfg.task.kind == "reasoning_gym" else cfg.task.kind)
 
 
 def estimator_name(cfg: Config) -> str:
@@ -107,6 +116,14 @@ def _estimator(cfg: Config) -> dict[str, Any]:
     """Its settings; those of a user's file with 2 and 2.0 as one number."""
     values = _content(asdict(cfg.estimator))
     if cfg.estimator.name == "custom":
+        values["settings"] = {key: _number(value) for key, value in values["settings"].items()}
+    return values
+
+
+def _task(cfg: Config) -> dict[str, Any]:
+    """What the task reads; settings of a user's file or a generated data set with 2 and 2.0 as one number."""
+    values = _content({key: value for key, value in asdict(cfg.task).items() if key not in NO_RESULT})
+    if "settings" in values:
         values["settings"] = {key: _number(value) for key, value in values["settings"].items()}
     return values
 
