@@ -34,8 +34,8 @@ from delaysim.settings.config import (
     LearnerConf,
     LognormalConf,
     SamplerConf,
-    TinyModelConf,
 )
+from delaysim.settings.models import TinyModelConf
 from delaysim.tasks.chain import CHARACTERS, Chain
 
 B = G = 8

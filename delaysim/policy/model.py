@@ -8,7 +8,7 @@ from transformers import PreTrainedModel
 from delaysim.errors import UserError
 from delaysim.policy.codec import CharacterCodec, Codec
 from delaysim.policy.tiny import Progress, load_tiny
-from delaysim.settings.config import PretrainedModelConf, TinyModelConf
+from delaysim.settings.models import PretrainedModelConf, TinyModelConf
 from delaysim.tasks.chain import Chain
 
 

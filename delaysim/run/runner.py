@@ -128,6 +128,7 @@ def _disk(error: OSError, path: Path) -> str:
 def _build(cfg: Config, run: RunDir, display: Display, status: StatusFile) -> "Experiment":
     import torch
 
+    from delaysim.policy.device import place
     from delaysim.policy.model import load_policy
     from delaysim.rules import discover
     from delaysim.run.experiment import Experiment, decoding_of
@@ -141,6 +142,7 @@ def _build(cfg: Config, run: RunDir, display: Display, status: StatusFile) -> "E
     watcher = display.watcher(cfg, status)
     task = load_task(cfg)
     policy = load_policy(cfg.model, task, watcher.working)
+    place(policy.model, cfg.devices)
     manifest = run.manifest()
     law = Law(**manifest["law"]) if manifest else _settle(cfg, policy, task, watcher)
     learner = Learner(policy.model, estimator, cfg.learner, decoding_of(cfg, policy), rule, cfg.updates)

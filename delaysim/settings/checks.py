@@ -1,5 +1,6 @@
 """The rules between settings, in one place; each error says what to type instead. No torch."""
 
+import re
 from dataclasses import fields, is_dataclass
 from math import isfinite
 from operator import attrgetter
@@ -11,7 +12,8 @@ from delaysim.estimators.advantage import ADVANTAGES, NEEDS_GROUP
 from delaysim.estimators.base import AGGREGATIONS
 from delaysim.estimators.interface import dial
 from delaysim.estimators.penalty import PENALTIES
-from delaysim.settings.config import AUTO, Config, LognormalConf, TinyModelConf
+from delaysim.settings.config import AUTO, Config, LognormalConf
+from delaysim.settings.models import TinyModelConf, TinyMoeConf
 
 LEAST = {
     "learner.warmup": 0,
@@ -27,6 +29,7 @@ LEAST = {
     "evaluation.every": 1,
     "evaluation.problems": 1,
     "evaluation.samples": 0,
+    "evaluation.batch": 1,
     "evaluation.collapse_looks": 1,
     "evaluation.collapse_se": 0,
     "checkpoint.every": 1,
@@ -40,6 +43,7 @@ def check(cfg: Config) -> None:
     _choices(cfg)
     _finite("", cfg)
     _numbers(cfg)
+    _devices(cfg)
     _clock(cfg)
     if cfg.mode != "trace":
         _training(cfg)
@@ -109,6 +113,14 @@ def _numbers(cfg: Config) -> None:
         _between("lengths.prompt_share", cfg.lengths.prompt_share, 0, 1)
 
 
+def _devices(cfg: Config) -> None:
+    given = ",".join(cfg.devices)
+    if len(cfg.devices) != 1:
+        raise UserError(f"devices=[{given}]: a run has one device; give devices=[cpu] or devices=[cuda:0]")
+    if not re.fullmatch(r"cpu|cuda:\d+", given):
+        raise UserError(f"devices=[{given}]: give devices=[cpu] or devices=[cuda:0]")
+
+
 def _clock(cfg: Config) -> None:
     clock = cfg.clock
     _above("C_update", clock.C_update, 0)
@@ -163,6 +175,10 @@ def _training(cfg: Config) -> None:
     _precision(cfg)
     for key in ("learner.beta1", "learner.beta2"):
         _between(key, attrgetter(key)(cfg), 0, 1, open_above=True)
+    if cfg.plan.memory_gb is not None:
+        _above("plan.memory_gb", cfg.plan.memory_gb, 0)
+    if isinstance(cfg.model, TinyMoeConf):
+        _between("model.experts_per_token", cfg.model.experts_per_token, 1, cfg.model.experts)
     if cfg.task.kind == "chain" and not 2 <= cfg.task.min_terms <= cfg.task.max_terms <= 12:
         raise UserError(
             f"task.min_terms={cfg.task.min_terms} task.max_terms={cfg.task.max_terms}: "

@@ -7,6 +7,7 @@ from hydra.core.config_store import ConfigStore
 from omegaconf import MISSING
 
 from delaysim.estimators.base import Recipe
+from delaysim.settings.models import MODELS
 
 SHARED_RECIPE = Recipe("group_norm", "seq_mean_token_mean")
 """What every estimator gets unless recipe=published."""
@@ -58,56 +59,6 @@ class RecordedConf:
     """The file."""
     column: str = MISSING
     """Its column or field."""
-
-
-@dataclass
-class TinyModelConf:
-    """A Qwen3-architecture model of about 0.1M parameters, built here by supervised fine-tuning (docs/tiny.md)."""
-
-    kind: str = "tiny"
-    seed: int = 0
-    """Seed of the base weights, of their training data and of the pilot."""
-    hidden_size: int = 64
-    intermediate_size: int = 192
-    layers: int = 2
-    heads: int = 4
-    kv_heads: int = 2
-    head_dim: int = 32
-    initializer_range: float = 0.1
-    sft_steps: int = 600
-    sft_batch: int = 64
-    """Demonstrations per step."""
-    sft_lr: float = 6e-3
-    seconds_per_update: float = 0.1
-    """Wall time of one update of 64 responses, for mode=plan before any run has been measured."""
-
-
-@dataclass
-class LoraConf:
-    """Low-rank adapters (2106.09685) beside frozen weights; the extra `lora`."""
-
-    rank: int | None = None
-    """Of each adapter; null = none, all weights are trained."""
-    alpha: int = 32
-    """An adapter's product is scaled by alpha / rank."""
-    targets: list[str] = field(default_factory=lambda: ["all-linear"])
-    """Names of the layers that get one; all-linear = every linear layer but the output head."""
-
-
-@dataclass
-class PretrainedModelConf:
-    """Any causal language model that transformers loads."""
-
-    kind: str = "pretrained"
-    seed: int = 0
-    """Seed of the pilot."""
-    path: str = MISSING
-    """Hub id, local directory, .gguf file, or pkg:PACKAGE/FILE inside an installed Python package."""
-    dtype: str = "float32"
-    """float32 | bfloat16: what the weights are kept in. Adapters are float32."""
-    lora: LoraConf = field(default_factory=LoraConf)
-    seconds_per_update: float = 60.0
-    """Wall time of one update of 64 responses, for mode=plan before any run has been measured."""
 
 
 @dataclass
@@ -182,8 +133,8 @@ class LearnerConf:
     and never more than `bucket`; null = the whole mini-batch."""
     logits: int | None = None
     """Response tokens whose logits stand in memory at once; null = all of a bucket."""
-    recompute: bool = False
-    """Gradient checkpointing: keep only the input of each layer and compute the layer again in the backward pass."""
+    gradient_checkpointing: bool = False
+    """Keep only the input of each layer and compute the layer again in the backward pass."""
     precision: str = "float32"
     """float32: as the weights are; bf16_autocast: float32 weights, matrix products in bfloat16."""
 
@@ -216,6 +167,8 @@ class EvaluationConf:
     """Held-out problems."""
     samples: int = MISSING
     """Sampled responses per problem, besides the greedy one."""
+    batch: int = 64
+    """Problems sampled together, each `samples` times."""
     collapse_looks: int = 3
     """A run collapses when this many evaluations in a row ..."""
     collapse_se: float = 2.0
@@ -241,6 +194,14 @@ class RecordConf:
 
 
 @dataclass
+class PlanConf:
+    """What mode=plan compares with."""
+
+    memory_gb: float | None = None
+    """Memory of the device [1e9 bytes]; null = that of this machine, where it is known."""
+
+
+@dataclass
 class Config:
     """The whole configuration. The short names on top are read through the groups that interpolate them."""
 
@@ -250,6 +211,8 @@ class Config:
     runs_dir: str = "runs"
     threads: int = 1
     """CPU threads of one process."""
+    devices: list[str] = field(default_factory=lambda: ["cpu"])
+    """Where model, sampler and learner run: [cpu] or [cuda:0]."""
     display: str = "auto"
     """auto | live | plain | quiet."""
     D: int | None = None
@@ -285,6 +248,7 @@ class Config:
     evaluation: EvaluationConf = field(default_factory=EvaluationConf)
     checkpoint: CheckpointConf = field(default_factory=CheckpointConf)
     record: RecordConf = field(default_factory=RecordConf)
+    plan: PlanConf = field(default_factory=PlanConf)
 
 
 def register() -> None:
@@ -295,7 +259,7 @@ def register() -> None:
     store(name="base_config", node=Config)
     schemas = {
         "lengths": {"lognormal": LognormalConf, "recorded": RecordedConf},
-        "model": {"tiny": TinyModelConf, "pretrained": PretrainedModelConf},
+        "model": MODELS,
         "task": {"chain": ChainConf, "gsm8k": Gsm8kConf},
         "estimator": {
             "custom": CustomConf,
