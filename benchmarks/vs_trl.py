@@ -33,8 +33,8 @@ from delaysim.settings.config import (
     EvaluationConf,
     LearnerConf,
     LognormalConf,
-    TinyModelConf,
 )
+from delaysim.settings.models import TinyModelConf
 from delaysim.settings.samplers import HfSamplerConf
 from delaysim.tasks.chain import CHARACTERS, Chain
 

@@ -5,7 +5,7 @@ import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from delaysim.settings.config import PretrainedModelConf
+from delaysim.settings.models import PretrainedModelConf
 
 CHARACTERS = "abcdefghijklmnopqrstuvwxyz ?"
 TEMPLATE = (

@@ -11,7 +11,7 @@ from delaysim.policy.sample import Decoding, sample
 from delaysim.policy.tiny import load_tiny
 from delaysim.run import evaluate as module
 from delaysim.run.evaluate import evaluate
-from delaysim.settings.config import TinyModelConf
+from delaysim.settings.models import TinyModelConf
 from delaysim.tasks.chain import Chain
 
 CODEC = CharacterCodec()

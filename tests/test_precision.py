@@ -35,7 +35,7 @@ def updated(base, groups, **settings):
 
 @pytest.mark.parametrize("settings", [{}, {"tokens": 40}, {"tokens": 40, "logits": 5}, {"precision": "bf16_autocast"}])
 def test_layers_computed_again_give_the_same_gradient_to_the_bit(base, groups, settings):
-    kept, again = (updated(base, groups, recompute=r, **settings)[0] for r in (False, True))
+    kept, again = (updated(base, groups, gradient_checkpointing=r, **settings)[0] for r in (False, True))
     assert torch.equal(gradient_of(kept), gradient_of(again))
     assert torch.equal(weights_of(kept), weights_of(again))
 
@@ -50,11 +50,11 @@ def passes(base, groups, **settings):
 
 def test_each_layer_is_computed_once_more_and_only_for_gradients(base, groups):
     assert passes(base, groups) == [True] * 2
-    assert passes(base, groups, recompute=True) == [True] * 4
+    assert passes(base, groups, gradient_checkpointing=True) == [True] * 4
 
 
 def test_sampling_keeps_its_cache_and_nothing_is_left_in_training_mode(base, groups):
-    plain, recomputing = (updated(base, groups, recompute=r)[0] for r in (False, True))
+    plain, recomputing = (updated(base, groups, gradient_checkpointing=r)[0] for r in (False, True))
     assert not any(module.training for module in recomputing.modules())
     drawn = []
     for model in (plain, recomputing):

@@ -18,7 +18,7 @@ from delaysim.errors import SamplerFailed, UserError
 from delaysim.policy.remote import RemoteSampler, Seat
 from delaysim.policy.sample import Decoding
 from delaysim.policy.sampler import Draw, HfSampler
-from delaysim.settings.config import HfSamplerConf
+from delaysim.settings.samplers import HfSamplerConf
 from delaysim.train.learner import Collapsed, Learner
 
 TWO = "devices=[cpu,cpu]"
@@ -107,7 +107,7 @@ ORPHAN = """
 import sys, time
 from learners import CODEC, tiny_base
 from delaysim.policy.remote import RemoteSampler, Seat
-from delaysim.settings.config import HfSamplerConf
+from delaysim.settings.samplers import HfSamplerConf
 print(RemoteSampler(tiny_base(), Seat(CODEC, HfSamplerConf(), "cpu", 1))._process.pid, flush=True)
 time.sleep(60)
 """
@@ -233,8 +233,8 @@ def test_a_sampler_that_dies_beside_an_update_ends_the_run_cleanly(base_cache, t
 
 def test_devices_that_cannot_be_meant_are_refused():
     for devices, message in (
-        ("[cpu,cpu,cpu]", "give one device, or two"),
-        ("[]", "give one device, or two"),
+        ("[cpu,cpu,cpu]", "give one, or two"),
+        ("[]", "give one, or two"),
         ("[gpu]", "devices=.*gpu"),
     ):
         with pytest.raises(UserError, match=message):

@@ -9,7 +9,7 @@ import torch
 from transformers import PreTrainedModel
 
 from delaysim.errors import UserError
-from delaysim.settings.config import LoraConf
+from delaysim.settings.models import LoraConf
 
 
 def add_adapters(model: PreTrainedModel, conf: LoraConf, rank: int, seed: int) -> None:

@@ -11,7 +11,7 @@ from delaysim.errors import UserError
 from delaysim.policy.codec import CharacterCodec, Codec
 from delaysim.policy.sampler import HfSampler, Sampler
 from delaysim.policy.tiny import Progress, load_tiny
-from delaysim.settings.config import PretrainedModelConf, TinyModelConf
+from delaysim.settings.models import PretrainedModelConf, TinyModelConf
 from delaysim.tasks.chain import Chain
 
 

@@ -24,7 +24,7 @@ from delaysim.policy.model import Policy
 from delaysim.policy.sample import Decoding
 from delaysim.policy.sampler import Draw, HfSampler
 from delaysim.policy.score import Row, score
-from delaysim.settings.config import PretrainedModelConf
+from delaysim.settings.models import PretrainedModelConf
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 HUB_FILES = ("*.json", "*.safetensors", "*.model", "*.txt", "*.jinja")

@@ -12,19 +12,23 @@ from delaysim.tasks import Problem, Task
 
 NOISE_SEED = 0
 """Evaluation noise depends on problem and response only, so that every run and every update shares it."""
-BATCH = 64
-"""Problems sampled together."""
 KEEP_TOKENS = 4
 """Problems whose responses are kept as token ids."""
 
 
 def evaluate(
-    policy: Policy, task: Task, problems: Sequence[Problem], samples: int, decoding: Decoding, version: int
+    policy: Policy,
+    task: Task,
+    problems: Sequence[Problem],
+    samples: int,
+    decoding: Decoding,
+    version: int,
+    batch: int = 64,
 ) -> list[dict[str, Any]]:
-    """Rows of `evals`: response 0 is greedy, responses 1..samples are sampled as in training."""
+    """Rows of `evals`, `batch` problems at a time: response 0 is greedy, responses 1..samples are as in training."""
     rows: list[dict[str, Any]] = []
-    for start in range(0, len(problems), BATCH):
-        rows += _evaluate_batch(policy, task, problems[start : start + BATCH], start, samples, decoding, version)
+    for start in range(0, len(problems), batch):
+        rows += _evaluate_batch(policy, task, problems[start : start + batch], start, samples, decoding, version)
     return rows
 
 

@@ -171,8 +171,9 @@ class Experiment:
 
     def _evaluate(self) -> None:
         with self.watch.time("evaluate"):
+            conf = self.cfg.evaluation
             rows = evaluate(
-                self.policy, self.task, self._problems, self.cfg.evaluation.samples, self._decoding, self._version
+                self.policy, self.task, self._problems, conf.samples, self._decoding, self._version, conf.batch
             )
             self.run.append("evals", rows)
         self.watcher.evaluated(summarise(rows)[0])

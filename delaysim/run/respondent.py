@@ -14,8 +14,8 @@ from delaysim.policy.sample import Decoding
 from delaysim.policy.sampler import Draw
 from delaysim.run.benchmark import Said
 from delaysim.run.checkpoint import Checkpoints, load_weights
-from delaysim.settings.config import PretrainedModelConf
 from delaysim.settings.configfile import load_config
+from delaysim.settings.models import PretrainedModelConf
 
 NOISE_SEED = 0
 """Sampling noise depends on set, problem and response only, so that every model and checkpoint shares it."""

@@ -131,6 +131,7 @@ def _disk(error: OSError, path: Path) -> str:
 def _build(cfg: Config, run: RunDir, display: Display, status: StatusFile) -> "Experiment":
     import torch
 
+    from delaysim.policy.device import place
     from delaysim.policy.model import load_policy
     from delaysim.rules import discover
     from delaysim.run.experiment import Experiment, decoding_of
@@ -144,7 +145,9 @@ def _build(cfg: Config, run: RunDir, display: Display, status: StatusFile) -> "E
     torch.set_num_threads(cfg.threads)
     watcher = display.watcher(cfg, status)
     task = load_task(cfg)
-    policy = _with_sampler(cfg, load_policy(cfg.model, task, watcher.working))
+    policy = load_policy(cfg.model, task, watcher.working)
+    place(policy.model, cfg.devices)
+    policy = _with_sampler(cfg, policy)
     manifest = run.manifest()
     law = Law(**manifest["law"]) if manifest else _settle(cfg, policy, task, watcher)
     learner = Learner(policy.model, estimator, cfg.learner, decoding_of(cfg, policy), rule, behaviour(cfg), cfg.updates)

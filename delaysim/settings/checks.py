@@ -13,8 +13,10 @@ from delaysim.estimators.base import AGGREGATIONS
 from delaysim.estimators.interface import dial
 from delaysim.estimators.penalty import PENALTIES
 from delaysim.settings.behaviour import BEHAVIOURS
-from delaysim.settings.config import AUTO, Config, Gsm8kConf, LognormalConf, SumsConf, TinyModelConf
+from delaysim.settings.config import AUTO, Config, LognormalConf
+from delaysim.settings.models import TinyModelConf, TinyMoeConf
 from delaysim.settings.samplers import VllmSamplerConf
+from delaysim.settings.tasks import Gsm8kConf, SumsConf
 from delaysim.tasks.prompts import check_template
 
 LEAST = {
@@ -31,6 +33,7 @@ LEAST = {
     "evaluation.every": 1,
     "evaluation.problems": 1,
     "evaluation.samples": 0,
+    "evaluation.batch": 1,
     "evaluation.collapse_looks": 1,
     "evaluation.collapse_se": 0,
     "checkpoint.every": 1,
@@ -44,6 +47,7 @@ def check(cfg: Config) -> None:
     _choices(cfg)
     _finite("", cfg)
     _numbers(cfg)
+    _devices(cfg)
     _clock(cfg)
     if cfg.mode != "trace":
         _training(cfg)
@@ -76,7 +80,6 @@ def _choices(cfg: Config) -> None:
     _one_of("learner.kl_penalty", cfg.learner.kl_penalty, PENALTIES)
     _one_of("learner.advantage", cfg.learner.advantage, ADVANTAGES)
     _one_of("learner.aggregation", cfg.learner.aggregation, AGGREGATIONS)
-    _devices(cfg.devices)
     _one_of("behaviour", cfg.behaviour, BEHAVIOURS)
     if cfg.sampler.dtype is not None:
         _one_of("sampler.dtype", cfg.sampler.dtype, ("float32", "bfloat16"))
@@ -85,17 +88,6 @@ def _choices(cfg: Config) -> None:
     if not isinstance(cfg.model, TinyModelConf):
         _one_of("model.dtype", cfg.model.dtype, ("float32", "bfloat16"))
         check_template(cfg.model.template)
-
-
-def _devices(devices: list[str]) -> None:
-    text = f"devices=[{','.join(devices)}]"
-    if len(devices) not in (1, 2):
-        raise UserError(
-            f"{text}: give one device, or two: the learner's and the sampler's, e.g. devices=[cuda:0,cuda:1]"
-        )
-    for device in devices:
-        if not re.fullmatch(r"cpu|cuda(:[0-9]+)?", device):
-            raise UserError(f"{text}: {device} is no device; write cpu, cuda or cuda:0")
 
 
 def _one_of(key: str, value: str, known: tuple[str, ...]) -> None:
@@ -126,6 +118,15 @@ def _numbers(cfg: Config) -> None:
         _at_least("lengths.sigma", cfg.lengths.sigma, 0)
         _at_least("lengths.cap", cfg.lengths.cap, 1)
         _between("lengths.prompt_share", cfg.lengths.prompt_share, 0, 1)
+
+
+def _devices(cfg: Config) -> None:
+    given = f"devices=[{','.join(cfg.devices)}]"
+    if len(cfg.devices) not in (1, 2):
+        raise UserError(f"{given}: give one, or two: the learner's and the sampler's, e.g. devices=[cuda:0,cuda:1]")
+    for device in cfg.devices:
+        if not re.fullmatch(r"cpu|cuda:\d+", device):
+            raise UserError(f"{given}: {device} is no device; write cpu, or cuda:0")
 
 
 def _clock(cfg: Config) -> None:
@@ -185,6 +186,10 @@ def _training(cfg: Config) -> None:
     for key in ("learner.beta1", "learner.beta2"):
         _between(key, attrgetter(key)(cfg), 0, 1, open_above=True)
     _task(cfg.task)
+    if cfg.plan.memory_gb is not None:
+        _above("plan.memory_gb", cfg.plan.memory_gb, 0)
+    if isinstance(cfg.model, TinyMoeConf):
+        _between("model.experts_per_token", cfg.model.experts_per_token, 1, cfg.model.experts)
     if cfg.task.kind == "chain" and not 2 <= cfg.task.min_terms <= cfg.task.max_terms <= 12:
         raise UserError(
             f"task.min_terms={cfg.task.min_terms} task.max_terms={cfg.task.max_terms}: "

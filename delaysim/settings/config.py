@@ -7,8 +7,9 @@ from hydra.core.config_store import ConfigStore
 from omegaconf import MISSING
 
 from delaysim.estimators.base import Recipe
-from delaysim.settings.samplers import HfSamplerConf, VllmSamplerConf
-from delaysim.tasks.base import INSTRUCTION
+from delaysim.settings.models import MODELS
+from delaysim.settings.samplers import SAMPLERS
+from delaysim.settings.tasks import TASKS
 
 SHARED_RECIPE = Recipe("group_norm", "seq_mean_token_mean")
 """What every estimator gets unless recipe=published."""
@@ -63,127 +64,6 @@ class RecordedConf:
 
 
 @dataclass
-class TinyModelConf:
-    """A Qwen3-architecture model of about 0.1M parameters, built here by supervised fine-tuning (docs/tiny.md)."""
-
-    kind: str = "tiny"
-    seed: int = 0
-    """Seed of the base weights, of their training data and of the pilot."""
-    hidden_size: int = 64
-    intermediate_size: int = 192
-    layers: int = 2
-    heads: int = 4
-    kv_heads: int = 2
-    head_dim: int = 32
-    initializer_range: float = 0.1
-    sft_steps: int = 600
-    sft_batch: int = 64
-    """Demonstrations per step."""
-    sft_lr: float = 6e-3
-    seconds_per_update: float = 0.1
-    """Wall time of one update of 64 responses, for mode=plan before any run has been measured."""
-
-
-@dataclass
-class LoraConf:
-    """Low-rank adapters (2106.09685) beside frozen weights; the extra `lora`."""
-
-    rank: int | None = None
-    """Of each adapter; null = none, all weights are trained."""
-    alpha: int = 32
-    """An adapter's product is scaled by alpha / rank."""
-    targets: list[str] = field(default_factory=lambda: ["all-linear"])
-    """Names of the layers that get one; all-linear = every linear layer but the output head."""
-
-
-@dataclass
-class PretrainedModelConf:
-    """Any causal language model that transformers loads."""
-
-    kind: str = "pretrained"
-    seed: int = 0
-    """Seed of the pilot."""
-    path: str = MISSING
-    """Hub id, local directory, .gguf file, or pkg:PACKAGE/FILE inside an installed Python package."""
-    dtype: str = "float32"
-    """float32 | bfloat16: what the weights are kept in. Adapters are float32."""
-    lora: LoraConf = field(default_factory=LoraConf)
-    template: str = "auto"
-    """How a problem becomes a prompt: auto (the chat template where there is one, else qwen_math) | chat | qwen_math |
-    plain | a text with {problem} and {instruction}."""
-    seconds_per_update: float = 60.0
-    """Wall time of one update of 64 responses, for mode=plan before any run has been measured."""
-
-
-@dataclass
-class ChainConf:
-    """Sums modulo 10, work optional: generated problems, exact answers, nothing to download (docs/tiny.md)."""
-
-    kind: str = "chain"
-    min_terms: int = 3
-    max_terms: int = 7
-
-
-@dataclass
-class SumsConf:
-    """Short sums in words: generated problems on which a small chat model earns reward (docs/tasks.md)."""
-
-    kind: str = "sums"
-    min_terms: int = 2
-    max_terms: int = 2
-    largest: int = 20
-    """Terms are drawn from 1 to this."""
-
-
-@dataclass
-class Gsm8kConf:
-    """GSM8K: training problems with answers that are checked (docs/tasks.md)."""
-
-    kind: str = "gsm8k"
-    path: str | None = None
-    """Training problems, a JSON-lines file with problem and answer; null = the data set of this name on the hub."""
-    eval_path: str | None = None
-    """Held-out problems; null = the last `evaluation.problems` rows of `path`, kept out of training; with path=null
-    the benchmark set that belongs to it (gsm8k, math500)."""
-    format_reward: float = 0.0
-    """Reward of a wrong answer that stands in the asked form; a right one earns 1."""
-    instruction: str = INSTRUCTION
-    """What each problem is asked with; the model's template says where it stands."""
-    workers: int = 1
-    """Processes that check answers."""
-
-
-@dataclass
-class MathConf(Gsm8kConf):
-    """MATH: as GSM8K, with answers of every kind."""
-
-    kind: str = "math"
-
-
-@dataclass
-class ReasoningGymConf:
-    """One data set of the package reasoning-gym (docs/tasks.md)."""
-
-    kind: str = "reasoning_gym"
-    dataset: str = MISSING
-    """Its name there, e.g. chain_sum."""
-    settings: dict[str, Any] = field(default_factory=dict)
-    """The data set's own settings, e.g. +task.settings.max_terms=3."""
-    instruction: str = INSTRUCTION
-
-
-@dataclass
-class CustomTaskConf:
-    """A task in a file of the user's (docs/tasks.md)."""
-
-    kind: str = "custom"
-    path: str = MISSING
-    """A Python file with a class Task."""
-    settings: dict[str, Any] = field(default_factory=dict)
-    """Arguments of the class, e.g. +task.settings.largest=9."""
-
-
-@dataclass
 class LearnerConf:
     """The optimiser and the two choices every estimator shares."""
 
@@ -219,8 +99,8 @@ class LearnerConf:
     and never more than `bucket`; null = the whole mini-batch."""
     logits: int | None = None
     """Response tokens whose logits stand in memory at once; null = all of a bucket."""
-    recompute: bool = False
-    """Gradient checkpointing: keep only the input of each layer and compute the layer again in the backward pass."""
+    gradient_checkpointing: bool = False
+    """Keep only the input of each layer and compute the layer again in the backward pass."""
     precision: str = "float32"
     """float32: as the weights are; bf16_autocast: float32 weights, matrix products in bfloat16."""
 
@@ -253,6 +133,8 @@ class EvaluationConf:
     """Held-out problems."""
     samples: int = MISSING
     """Sampled responses per problem, besides the greedy one."""
+    batch: int = 64
+    """Problems sampled together, each `samples` times."""
     collapse_looks: int = 3
     """A run collapses when this many evaluations in a row ..."""
     collapse_se: float = 2.0
@@ -275,6 +157,14 @@ class RecordConf:
 
     ratios: str = MISSING
     """Token log-probabilities that `delaysim screen` replays: all | sample (every tenth update) | none."""
+
+
+@dataclass
+class PlanConf:
+    """What mode=plan compares with."""
+
+    memory_gb: float | None = None
+    """Memory of the device [1e9 bytes]; null = that of this machine, where it is known."""
 
 
 @dataclass
@@ -327,17 +217,7 @@ class Config:
     evaluation: EvaluationConf = field(default_factory=EvaluationConf)
     checkpoint: CheckpointConf = field(default_factory=CheckpointConf)
     record: RecordConf = field(default_factory=RecordConf)
-
-
-TASKS: dict[str, type] = {
-    "chain": ChainConf,
-    "sums": SumsConf,
-    "gsm8k": Gsm8kConf,
-    "math": MathConf,
-    "reasoning_gym": ReasoningGymConf,
-    "custom": CustomTaskConf,
-}
-"""By `task.kind`."""
+    plan: PlanConf = field(default_factory=PlanConf)
 
 
 def register() -> None:
@@ -348,9 +228,9 @@ def register() -> None:
     store(name="base_config", node=Config)
     schemas = {
         "lengths": {"lognormal": LognormalConf, "recorded": RecordedConf},
-        "model": {"tiny": TinyModelConf, "pretrained": PretrainedModelConf},
+        "model": MODELS,
         "task": TASKS,
-        "sampler": {"hf": HfSamplerConf, "vllm": VllmSamplerConf},
+        "sampler": SAMPLERS,
         "estimator": {
             "custom": CustomConf,
             **{name: module.Params for name, module in estimators.discover().items()},

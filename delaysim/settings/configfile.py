@@ -2,28 +2,22 @@
 
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from omegaconf import OmegaConf
 
 from delaysim import estimators, rules
 from delaysim.errors import UserError
 from delaysim.files import write_atomic
-from delaysim.settings.config import (
-    TASKS,
-    Config,
-    CustomConf,
-    LognormalConf,
-    PretrainedModelConf,
-    RecordedConf,
-    TinyModelConf,
-)
-from delaysim.settings.samplers import HfSamplerConf, VllmSamplerConf
+from delaysim.settings.config import Config, CustomConf, LognormalConf, RecordedConf
+from delaysim.settings.models import MODELS
+from delaysim.settings.samplers import SAMPLERS
+from delaysim.settings.tasks import TASKS
 
 KINDS: dict[str, dict[str, type]] = {
-    "model": {"tiny": TinyModelConf, "pretrained": PretrainedModelConf},
+    "model": MODELS,
     "task": TASKS,
-    "sampler": {"hf": HfSamplerConf, "vllm": VllmSamplerConf},
+    "sampler": SAMPLERS,
 }
 
 
@@ -59,8 +53,9 @@ def _typed(kind: type, values: dict[str, Any]) -> Any:
     """A dataclass from its values, those of its own dataclasses included."""
     built = dict(values)
     for field in fields(kind):
-        if is_dataclass(field.type) and isinstance(built.get(field.name), dict):
-            built[field.name] = _typed(field.type, built[field.name])  # type: ignore[arg-type]
+        nested = [t for t in (field.type, *get_args(field.type)) if is_dataclass(t)]
+        if nested and isinstance(built.get(field.name), dict):
+            built[field.name] = _typed(nested[0], built[field.name])  # type: ignore[arg-type]
     return kind(**built)
 
 

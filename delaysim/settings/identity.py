@@ -12,7 +12,7 @@ from delaysim.files import digest, file_digest
 from delaysim.settings.behaviour import SAMPLER, behaviour, recomputes
 from delaysim.settings.config import AUTO, Config
 
-ONLY_PLANNED = ("seconds_per_update",)
+ONLY_PLANNED = ("seconds_per_update", "shape", "speed")
 """Settings of mode=plan alone."""
 ONLY_HOW = ("memory_share", "sleep", "cache_gib", "timeout", "floor")
 """Settings of a sampler that decide where and how long it works, not what it draws."""
@@ -21,7 +21,7 @@ OFF = {
     "updates_per_batch": 1,
     "tokens": None,
     "logits": None,
-    "recompute": False,
+    "gradient_checkpointing": False,
     "precision": "float32",
     "schedule": "constant",
 }
@@ -42,7 +42,7 @@ def identity(cfg: Config) -> dict[str, Any]:
         "sampler": _sampler(cfg),
         "estimator": _estimator(cfg),
         "learner": _learner(cfg),
-        "evaluation": asdict(cfg.evaluation),
+        "evaluation": _evaluation(cfg),
         **({} if cfg.rule.name == "none" else {"rule": asdict(cfg.rule)}),
         **({"behaviour": behaviour(cfg)} if recomputes(cfg) or cfg.behaviour == SAMPLER else {}),
     }
@@ -67,9 +67,10 @@ def run_path(cfg: Config) -> Path:
 
 def model_name(cfg: Config) -> str:
     """A short name of the model."""
-    if cfg.model.kind == "tiny":
-        return "tiny"
-    return Path(cfg.model.path.removeprefix("pkg:")).name.split(".")[0].lower()
+    if "path" not in asdict(cfg.model):
+        return str(cfg.model.kind)
+    file = Path(cfg.model.path.removeprefix("pkg:")).name.lower()
+    return file.split(".")[0] if file.endswith(".gguf") else file
 
 
 def task_name(cfg: Config) -> str:
@@ -145,6 +146,10 @@ def _learner(cfg: Config) -> dict[str, Any]:
     unread |= {"final"} if cfg.learner.schedule == "constant" else set()
     unread |= {key for key, off in OFF.items() if getattr(cfg.learner, key) == off}
     return {key: value for key, value in asdict(cfg.learner).items() if key not in unread}
+
+
+def _evaluation(cfg: Config) -> dict[str, Any]:
+    return {key: value for key, value in asdict(cfg.evaluation).items() if (key, value) != ("batch", 64)}
 
 
 def _clock(cfg: Config) -> dict[str, Any]:

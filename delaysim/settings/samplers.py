@@ -56,3 +56,7 @@ class VllmSamplerConf(SamplerConf):
     floor: float | None = None
     """Largest difference from the learner's log-probabilities after weights are published [nats]; null = the measured
     one of the precision (delaysim/policy/resync.py)."""
+
+
+SAMPLERS: dict[str, type] = {"hf": HfSamplerConf, "vllm": VllmSamplerConf}
+"""By `sampler.kind`."""

@@ -22,7 +22,7 @@ class Scorer:
 
     def __init__(self, model: PreTrainedModel, conf: LearnerConf, temperature: float) -> None:
         self.model, self._conf, self._temperature = model, conf, temperature
-        if conf.recompute:
+        if conf.gradient_checkpointing:
             _enable_recomputing(model)
 
     def micro_batches(self, rows: Sequence[Row]) -> list[MicroBatch]:
@@ -33,7 +33,10 @@ class Scorer:
 
     def score(self, rows: Sequence[Row], parts: Sequence[MicroBatch]) -> Scores:
         """The rows in these micro-batches."""
-        with autocast(self.model.device, self._conf.autocasts), recomputing(self.model, self._conf.recompute):
+        with (
+            autocast(self.model.device, self._conf.autocasts),
+            recomputing(self.model, self._conf.gradient_checkpointing),
+        ):
             return together([self._bucket(rows, packs) for part in parts for packs in part])
 
     def _bucket(self, rows: Sequence[Row], packs: Sequence[Pack]) -> Scores:
@@ -55,7 +58,9 @@ def logps_of(conf: LearnerConf, temperature: float, model: PreTrainedModel, rows
 
 def _enable_recomputing(model: PreTrainedModel) -> None:
     if not model.supports_gradient_checkpointing:
-        raise UserError(f"learner.recompute=true: a model of type {model.config.model_type} cannot; drop it")
+        raise UserError(
+            f"learner.gradient_checkpointing=true: a model of type {model.config.model_type} cannot; drop it"
+        )
     if not model.is_gradient_checkpointing:
         model.gradient_checkpointing_enable({"use_reentrant": False, "preserve_rng_state": False})
 

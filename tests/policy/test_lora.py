@@ -18,8 +18,8 @@ from delaysim.policy.pretrained import load_pretrained
 from delaysim.policy.rollout import Group
 from delaysim.policy.sample import Decoding, sample
 from delaysim.policy.score import Row, score
-from delaysim.settings.config import LoraConf
 from delaysim.settings.configfile import load_config
+from delaysim.settings.models import LoraConf
 
 pytest.importorskip("peft", reason="the extra lora is not installed")
 
@@ -102,7 +102,9 @@ def test_the_gradient_is_the_dense_gradient_through_the_adapter(conf, groups):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("settings", [{}, {"recompute": True, "tokens": 60}, {"precision": "bf16_autocast"}])
+@pytest.mark.parametrize(
+    "settings", [{}, {"gradient_checkpointing": True, "tokens": 60}, {"precision": "bf16_autocast"}]
+)
 def test_training_moves_the_adapters_alone_and_the_sampler_follows(conf, groups, dtype, settings):
     conf = copy.deepcopy(conf)
     conf.dtype = dtype

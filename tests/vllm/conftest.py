@@ -7,7 +7,7 @@ import torch
 
 from delaysim.policy.codec import CharacterCodec
 from delaysim.policy.tiny import load_tiny
-from delaysim.settings.config import TinyModelConf
+from delaysim.settings.models import TinyModelConf
 from delaysim.tasks.chain import Chain
 
 
