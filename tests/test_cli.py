@@ -22,7 +22,9 @@ def delaysim(tmp_path, base_cache):
 
 
 BAD = {
-    ("D=3",): "no suite chosen: add one of +suite=fixed_delay, +suite=simulated_async, +suite=no_delay",
+    (
+        "D=3",
+    ): "no suite chosen: add one of +suite=fixed_delay, +suite=simulated_async, +suite=no_delay, +suite=measured",
     ("+suite=fixed_delay", "D=abc"): "D=abc: expected a whole number",
     ("+suite=fixed_delay", "seed=1.5"): "seed=1.5: expected a whole number",
     ("+suite=nope",): "suite=nope: there is no such suite; choose one of fixed_delay, no_delay, simulated_async",

@@ -172,7 +172,7 @@ def test_generation_is_under_way_while_the_learner_trains(base_cache, tmp_path, 
 
     def watched(self, n, groups):
         (sampler,) = samplers
-        under_way.append(sampler._asked - sampler._taken)
+        under_way.append(sampler._asked - sampler._arrived)
         return update(self, n, groups)
 
     samplers, made = [], RemoteSampler.__init__

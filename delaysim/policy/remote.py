@@ -3,16 +3,19 @@
 The two processes share one copy of the weights in main memory. A publish writes the learner's weights there once every
 draw asked for before it is answered, and the other process takes them over before it draws again; so a draw always has
 the weights published last when it was asked for, and the responses are those of a sampler in the learner's process.
+Where publishes do not wait, a draw has the newest weights published when it begins, and its answer says which.
 """
 
 import copy
+import os
 import signal
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any, NamedTuple
 
 import torch
@@ -24,14 +27,12 @@ from delaysim.policy.codec import Codec
 from delaysim.policy.model import Policy, with_sampler
 from delaysim.policy.rollout import Ids, Logps, Response
 from delaysim.policy.sample import Decoding
-from delaysim.policy.sampler import Answer, Draw
+from delaysim.policy.sampler import Draw, Sampler
 from delaysim.policy.score import Row
 
 PRELOAD = "delaysim.run.preload"
 CLOSING_S = 10.0
 """How long the other process may take to end when asked [wall seconds]."""
-
-
 Recompute = Callable[[PreTrainedModel, Sequence[Row]], list[Logps]]
 
 
@@ -46,15 +47,52 @@ class Seat:
     threads: int
     recompute: Recompute | None = None
     """Gives responses the learner's log-probabilities as well, by the weights they were drawn with."""
+    waits: bool = True
+    """Whether a publish waits for what is under way; False in the suite `measured`."""
+
+
+class Shared(NamedTuple):
+    """What both processes see."""
+
+    model: PreTrainedModel
+    """Its weights in main memory."""
+    offered: Any
+    """Version of those weights where publishes do not wait, else -1."""
+    lock: Any
+    """Held by whoever copies them."""
 
 
 class Reply(NamedTuple):
     """What the other process says of one request."""
 
     responses: list[Response]
+    version: int
+    """Of the weights they were drawn with."""
+    start: float
+    """On the machine's monotonic clock [seconds]."""
+    end: float
     gap: float | None
-    busy_s: float
-    """Wall time the request took there."""
+    """As in Sampler."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """Asked of a sampler elsewhere; called, it waits for the responses."""
+
+    sampler: "RemoteSampler"
+    number: int
+
+    def __call__(self) -> list[Response]:
+        return self.reply().responses
+
+    def reply(self) -> Reply:
+        """Wait for it, once. Raises SamplerFailed."""
+        return self.sampler.reply_to(self.number)
+
+    @property
+    def answered(self) -> bool:
+        """Whether it is there."""
+        return self.sampler.has_answered(self.number)
 
 
 class RemoteSampler:
@@ -64,41 +102,39 @@ class RemoteSampler:
     gap: float | None = None
 
     def __init__(self, learner: PreTrainedModel, seat: Seat) -> None:
-        self._learner = learner
-        self._shared = copy.deepcopy(learner).cpu()  # requires_grad as in the learner: torch picks its kernels by it
-        self._answered: deque[list[Response]] = deque()
-        self._asked = self._taken = 0
-        self._busy_s = 0.0
+        self._learner, self._waits = learner, seat.waits
+        self._replies: dict[int, Reply] = {}
+        self._asked, self._arrived, self._busy_s = 1, 0, 0.0
         context = torch.multiprocessing.get_context("forkserver")
         context.set_forkserver_preload([PRELOAD])
+        model = copy.deepcopy(learner).cpu()  # requires_grad as in the learner: torch picks its kernels by it
+        self._shared = Shared(model.share_memory(), context.Value("q", -1), context.Lock())
         self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, self._shared.share_memory(), seat), daemon=True)
+        self._process = context.Process(target=_serve, args=(theirs, self._shared, seat), daemon=True)
         self._process.start()
         theirs.close()
-        self._receive()  # it has built its sampler, or says why not
+        self.reply_to(0)  # it has built its sampler, or says why not
 
-    def start(self, prompts: Sequence[Ids], repeat: int, decoding: Decoding, draw: Draw | None) -> Answer:
+    def start(self, prompts: Sequence[Ids], repeat: int, decoding: Decoding, draw: Draw | None) -> Question:
         """Ask for responses to train on, with the learner's log-probabilities where the seat gives them."""
         return self._ask("draw", prompts, repeat, decoding, draw)
 
     def sample(self, prompts: Sequence[Ids], repeat: int, decoding: Decoding, draw: Draw | None) -> list[Response]:
         return self._ask("sample", prompts, repeat, decoding, draw)()
 
-    def _ask(self, *request: Any) -> Answer:
-        self._send(request)
-        number, self._asked = self._asked, self._asked + 1
-        return lambda: self._take(number)
-
     def rest(self) -> None:
         """The learner has its own device."""
 
-    @torch.no_grad()
     def publish(self, version: int) -> None:
-        while self._taken + len(self._answered) < self._asked:
-            self._answered.append(self._receive().responses)
-        _take_over(self._shared, self._learner)
-        self._send(("publish", version))
-        self.gap = self._receive().gap
+        if not self._waits:
+            with self._shared.lock:
+                _take_over(self._shared.model, self._learner)
+                self._shared.offered.value = version
+            return
+        while self._arrived < self._asked:
+            self._receive()
+        _take_over(self._shared.model, self._learner)
+        self._ask("publish", version).reply()
 
     def lap(self) -> float | None:
         spent, self._busy_s = self._busy_s, 0.0
@@ -113,27 +149,37 @@ class RemoteSampler:
             self._process.join()
         self._connection.close()
 
-    def _take(self, number: int) -> list[Response]:
-        if number != self._taken:
-            raise ValueError(f"answer {number} is asked for before answer {self._taken}")
-        self._taken += 1
-        return self._answered.popleft() if self._answered else self._receive().responses
+    def reply_to(self, number: int) -> Reply:
+        """Wait for the reply to a request."""
+        while number not in self._replies:
+            self._receive()
+        return self._replies.pop(number)
 
-    def _send(self, request: tuple[Any, ...]) -> None:
+    def has_answered(self, number: int) -> bool:
+        """Whether the reply to a request is there."""
+        while self._connection.poll():
+            self._receive()
+        return number in self._replies
+
+    def _ask(self, *request: Any) -> Question:
         try:
             self._connection.send(request)
         except OSError as error:
             raise self._death() from error
+        self._asked += 1
+        return Question(self, self._asked - 1)
 
-    def _receive(self) -> Reply:
+    def _receive(self) -> None:
         try:
-            answer = self._connection.recv()
+            reply = self._connection.recv()
         except (EOFError, OSError) as error:
             raise self._death() from error
-        if isinstance(answer, Exception):
-            raise answer
-        self._busy_s += answer.busy_s
-        return answer  # type: ignore[no-any-return]
+        if isinstance(reply, Exception):
+            raise reply
+        self.gap = reply.gap
+        self._busy_s += reply.end - reply.start
+        self._replies[self._arrived] = reply
+        self._arrived += 1
 
     def _death(self) -> SamplerFailed:
         self._process.join(CLOSING_S)
@@ -143,50 +189,71 @@ class RemoteSampler:
 # In the other process.
 
 
-def _serve(connection: Connection, shared: PreTrainedModel, seat: Seat) -> None:
-    """Answer requests until the learner's process closes the connection or ends."""
+def _serve(connection: Connection, shared: Shared, seat: Seat) -> None:
+    """Answer requests until the learner's process says that it is enough, or ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is the learner's to handle
+    requests: SimpleQueue[Any] = SimpleQueue()
+    Thread(target=_listen, args=(connection, requests), daemon=True).start()
     try:
         torch.set_num_threads(seat.threads)
         desk = _Desk(shared, seat)
-        connection.send(Reply([], None, 0.0))
-        while (request := connection.recv()) is not None:
+        connection.send(desk.reply([]))
+        while (request := requests.get()) is not None:
             connection.send(desk.answer(*request))
         desk.sampler.close()
-    except (EOFError, BrokenPipeError, ConnectionResetError):
-        return  # the learner's process is gone
     except Exception as error:
         kept = error if isinstance(error, UserError) else SamplerFailed(f"{type(error).__name__}: {error}")
         with suppress(OSError):
             connection.send(kept)
 
 
+def _listen(connection: Connection, requests: "SimpleQueue[Any]") -> None:
+    """Take requests in at once, so that the learner never waits to ask; end with its process, busy or not."""
+    try:
+        while True:
+            requests.put(connection.recv())
+    except (EOFError, OSError):
+        os._exit(1)
+
+
 class _Desk:
     """The sampler over there, with a copy of the weights on its device."""
 
-    def __init__(self, shared: PreTrainedModel, seat: Seat) -> None:
-        self._shared, self._recompute = shared, seat.recompute
-        self._own: PreTrainedModel = copy.deepcopy(shared)
+    def __init__(self, shared: Shared, seat: Seat) -> None:
+        self._shared, self._recompute, self._version = shared, seat.recompute, 0
+        self._own: PreTrainedModel = copy.deepcopy(shared.model)
         self._own.to(torch.device(seat.device))  # type: ignore[arg-type]
-        self.sampler = with_sampler(Policy(self._own, seat.codec), seat.conf).sampler
+        self.sampler: Sampler = with_sampler(Policy(self._own, seat.codec), seat.conf).sampler
 
     def answer(self, what: str, *arguments: Any) -> Reply:
+        if what == "publish":
+            self._publish(*arguments)
+            return self.reply([])
+        self._catch_up()
         start = time.perf_counter()
-        responses: list[Response] = getattr(self, what)(*arguments)
-        busy_s = 0.0 if what == "publish" else time.perf_counter() - start
-        return Reply(responses, self.sampler.gap, busy_s)
+        return self.reply(getattr(self, f"_{what}")(*arguments), start)
 
-    @torch.no_grad()
-    def publish(self, version: int) -> list[Response]:
-        _take_over(self._own, self._shared)
+    def reply(self, responses: list[Response], start: float | None = None) -> Reply:
+        end = time.perf_counter()
+        return Reply(responses, self._version, end if start is None else start, end, self.sampler.gap)
+
+    def _catch_up(self) -> None:
+        """Take over weights that were offered meanwhile."""
+        with self._shared.lock:
+            version = int(self._shared.offered.value)
+            if version > self._version:
+                self._publish(version)
+
+    def _publish(self, version: int) -> None:
+        _take_over(self._own, self._shared.model)
         self.sampler.publish(version)
-        return []
+        self._version = version
 
-    def sample(self, prompts: Sequence[Ids], repeat: int, *how: Any) -> list[Response]:
+    def _sample(self, prompts: Sequence[Ids], repeat: int, *how: Any) -> list[Response]:
         return self.sampler.sample(prompts, repeat, *how)
 
-    def draw(self, prompts: Sequence[Ids], repeat: int, *how: Any) -> list[Response]:
-        responses = self.sample(prompts, repeat, *how)
+    def _draw(self, prompts: Sequence[Ids], repeat: int, *how: Any) -> list[Response]:
+        responses = self._sample(prompts, repeat, *how)
         if self._recompute is None:
             return responses
         rows = [Row(prompts[i // repeat], response.tokens) for i, response in enumerate(responses)]
@@ -194,6 +261,7 @@ class _Desk:
         return [replace(response, recomputed=logp) for response, logp in zip(responses, logps, strict=True)]
 
 
+@torch.no_grad()
 def _take_over(mine: PreTrainedModel, theirs: PreTrainedModel) -> None:
     """The weights that training moves."""
     for to, by in zip(mine.parameters(), theirs.parameters(), strict=True):

@@ -1,6 +1,7 @@
 """One training run, end to end: the clock asks, this generates, trains, evaluates, records and saves."""
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,13 +16,14 @@ from delaysim.policy.sample import Decoding
 from delaysim.ratios import frame
 from delaysim.run.checkpoint import Checkpoints, Pointer
 from delaysim.run.evaluate import evaluate
+from delaysim.run.measured import Measured
 from delaysim.run.pending import Pending
 from delaysim.run.records import RunDir
 from delaysim.run.rollouts import Launcher, Rollouts, Stream
 from delaysim.run.stopwatch import Stopwatch
 from delaysim.run.tracefile import write_trace
 from delaysim.settings.behaviour import recomputes
-from delaysim.settings.config import Config
+from delaysim.settings.config import MEASURED, Config
 from delaysim.tasks import Task
 from delaysim.train import diagnostics
 from delaysim.train.learner import Learner, Outcome
@@ -55,7 +57,8 @@ class Experiment:
         self.cfg, self.law, self.run, self.policy, self.task, self.learner = cfg, law, run, policy, task, learner
         self.watcher = watcher
         self.watch = Stopwatch()
-        self.clock = Clock(law)
+        self.clock: Clock | Measured | None = None
+        """Of the run that is under way."""
         self.stopping = False
         """Set to end the run at the next safe point."""
         self._checkpoints = Checkpoints(run.path)
@@ -82,12 +85,19 @@ class Experiment:
         launcher = self._launcher()
         if self._evaluation_is_due() and not any(row["update"] == self._version for row in self.run.rows("evals")):
             self._evaluate()
-        steps, answer = self.clock.steps(), None
-        try:
+        if self.cfg.suite_name == MEASURED:
+            self.clock = Measured(self.law, launcher)
+            self.clock.run(self._train)
+        else:
+            self._simulate(Clock(self.law), launcher)
+        self._finish(launcher)
+
+    def _simulate(self, clock: Clock, launcher: Launcher) -> None:
+        self.clock = clock
+        steps, answer = clock.steps(), None
+        with suppress(StopIteration):
             while True:
                 answer = self._answer(steps.send(answer), launcher)
-        except StopIteration:
-            self._finish(launcher)
 
     def _answer(self, step: Step, launcher: Launcher) -> Lengths | None:
         """Do what the clock asks for; on two devices, what it asks for together at the same time."""
@@ -124,7 +134,8 @@ class Experiment:
         finally:
             meanwhile()  # an update that ends the run leaves the record that one device leaves
         self._version = train.update + 1
-        times = {"sim_time": train.publish / TICKS, "wait": train.wait / TICKS, **self.watch.lap()}
+        published = self.clock.now if isinstance(self.clock, Measured) else train.publish
+        times = {"sim_time": published / TICKS, "wait": train.wait / TICKS, **self.watch.lap()}
         times |= {**self._of_sampler(), "tokens_per_s": row["tokens"] / times["wall_s"]}
         row = {"update": train.update, **row, **times}
         self.run.append("updates", [row])
@@ -210,6 +221,7 @@ class Experiment:
             raise RunFailed(f"{self.run.path}/pending lacks group {min(missing)}: resume=never starts over")
 
     def _finish(self, launcher: Launcher) -> None:
+        assert self.clock is not None
         rows = group_rows(self.clock.ledger)
         table = np.array([launcher.lengths[group] for group in range(len(launcher.lengths))], np.int64)
         write_trace(self.run.path / "trace.parquet", rows, table.reshape(-1, self.cfg.G))

@@ -17,7 +17,7 @@ from delaysim.run.progress import Display
 from delaysim.run.provenance import code, leg
 from delaysim.run.records import SCHEMA, RunDir
 from delaysim.run.status import StatusFile
-from delaysim.settings.config import Config
+from delaysim.settings.config import MEASURED, Config
 from delaysim.settings.configfile import save_config
 
 if TYPE_CHECKING:
@@ -75,6 +75,11 @@ def _already_finished(cfg: Config, run: RunDir, display: Display) -> bool:
         run.clear()
         return False
     run.manifest()
+    if cfg.suite_name == MEASURED and run.exists and run.status().get("state") not in FINISHED:
+        if cfg.resume == "must":
+            raise UserError(f"resume=must: a measured run cannot go on, only start over: resume=auto does ({run.path})")
+        display.say(f"starting over: a measured run cannot go on, {run.path} is replaced")
+        run.clear()
     state = run.status().get("state") if run.exists else None
     if cfg.resume == "must" and not run.exists:
         raise UserError(f"resume=must, but there is no run in {run.path}: resume=auto starts one")
@@ -166,7 +171,8 @@ def _with_sampler(cfg: Config, policy: "Policy") -> "Policy":
     from delaysim.train.scoring import logps_of
 
     recompute = partial(logps_of, cfg.learner, cfg.sampler.temperature) if recomputes(cfg) else None
-    seat = Seat(policy.codec, cfg.sampler, cfg.devices[1], cfg.threads, recompute)
+    waits = cfg.suite_name != MEASURED
+    seat = Seat(policy.codec, cfg.sampler, cfg.devices[1], cfg.threads, recompute, waits)
     return replace(policy, own=RemoteSampler(policy.model, seat))
 
 

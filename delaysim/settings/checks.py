@@ -13,7 +13,7 @@ from delaysim.estimators.base import AGGREGATIONS
 from delaysim.estimators.interface import dial
 from delaysim.estimators.penalty import PENALTIES
 from delaysim.settings.behaviour import BEHAVIOURS
-from delaysim.settings.config import AUTO, Config, LognormalConf
+from delaysim.settings.config import AUTO, MEASURED, Config, LognormalConf
 from delaysim.settings.models import TinyModelConf, TinyMoeConf
 from delaysim.settings.samplers import VllmSamplerConf
 from delaysim.settings.tasks import Gsm8kConf, SumsConf
@@ -67,8 +67,24 @@ def _suite(cfg: Config) -> None:
         raise UserError(
             "the suite fixed_delay sets clock.lam=0 and clock.eta=D; use +suite=simulated_async to change them"
         )
+    if cfg.suite_name == MEASURED:
+        _measured(cfg)
     if cfg.suite_name == "no_delay" and cfg.clock.eta != 0:
         raise UserError(f"clock.eta={cfg.clock.eta}: the suite no_delay is eta=0; use +suite=simulated_async")
+
+
+def _measured(cfg: Config) -> None:
+    if cfg.lam is not None or cfg.clock.lam != 0:
+        raise UserError("lam: the suite measured couples nothing by rule; use +suite=simulated_async, or drop lam")
+    if cfg.clock.eta == AUTO:
+        raise UserError("clock.eta=auto: the suite measured needs a look-ahead in updates, e.g. clock.eta=8")
+    if cfg.mode != "train":
+        raise UserError(f"mode={cfg.mode}: the suite measured really runs; use +suite=simulated_async mode={cfg.mode}")
+    if len(cfg.devices) != 2:
+        raise UserError(
+            f"devices=[{','.join(cfg.devices)}]: the suite measured runs two processes beside each other; "
+            "give devices=[cpu,cpu] or devices=[cuda:0,cuda:1]"
+        )
 
 
 def _choices(cfg: Config) -> None:

@@ -13,6 +13,8 @@ from delaysim.settings.tasks import TASKS
 
 SHARED_RECIPE = Recipe("group_norm", "seq_mean_token_mean")
 """What every estimator gets unless recipe=published."""
+MEASURED = "measured"
+"""The suite without a clock: two processes, and delays as they come."""
 AUTO = "auto"
 """In place of a number: taken from the pilot."""
 

@@ -10,7 +10,7 @@ from delaysim.estimators import discover
 from delaysim.estimators.interface import dial, dialled
 from delaysim.files import digest, file_digest
 from delaysim.settings.behaviour import SAMPLER, behaviour, recomputes
-from delaysim.settings.config import AUTO, Config
+from delaysim.settings.config import AUTO, MEASURED, Config
 
 ONLY_PLANNED = ("seconds_per_update", "shape", "speed")
 """Settings of mode=plan alone."""
@@ -52,6 +52,7 @@ def run_id(cfg: Config) -> str:
     """A readable prefix and a hash, e.g. grpo-D128-tiny-chain-s0-1f3a9c20."""
     key = digest(identity(cfg), 8)
     delay = f"D{cfg.D}" if cfg.D is not None else f"lam{cfg.clock.lam:g}"
+    delay = f"eta{cfg.clock.eta}" if cfg.suite_name == MEASURED else delay
     if cfg.mode == "trace":
         return f"{cfg.suite_name}-{delay}-N{cfg.updates}-s{cfg.seed}-{key}"
     rule = None if cfg.rule.name == "none" else cfg.rule.name
