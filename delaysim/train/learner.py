@@ -97,7 +97,7 @@ class Learner:
     def recompute(self, rows: Sequence[Row]) -> list[Logps]:
         """Each row's log-probabilities under the present weights, as an update scores them."""
         scores = self._score(self.model, rows)
-        table = scores.padded(len(rows), scores.logp).numpy()
+        table = scores.padded(len(rows), scores.logp).float().cpu().numpy()
         return [table[i, : len(row.response)].copy() for i, row in enumerate(rows)]
 
     def _one_step(self, update: int, groups: Sequence[Group], first: base.GroupBatch | None) -> Outcome:
