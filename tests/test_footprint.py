@@ -121,9 +121,9 @@ def test_weights_gradients_moments_and_checkpoint_are_those_of_a_run(base_cache,
 def test_the_cache_is_that_of_the_largest_batch(base_cache):
     common = ("evaluation.problems=100", "evaluation.batch=20", "evaluation.samples=3")
     cfg = make_config(*common, "sampler.chunk=2", "G=4")
-    cache = DynamicCache()
+    cache, model = DynamicCache(), tiny_base()
     with torch.no_grad():
-        tiny_base()(input_ids=torch.ones(60, 48, dtype=torch.long), past_key_values=cache)
+        model(input_ids=torch.ones(60, 48, dtype=torch.long), past_key_values=cache)
     assert footprint(cfg).kv_cache == sum(layer.keys.nbytes + layer.values.nbytes for layer in cache.layers)
     wide = make_config(*common, "sampler.chunk=9")
     assert footprint(wide).kv_cache == footprint(cfg).kv_cache * 72 / 60
