@@ -65,7 +65,7 @@ def _interval(mean: Mean) -> dict[str, Any]:
 
 
 def _share(found: Sequence[Problem], of: str) -> float:
-    return sum(getattr(problem, of) for problem in found) / len(found)
+    return float(sum(getattr(problem, of) for problem in found)) / len(found)
 
 
 def _ks(n: int) -> list[int]:
