@@ -64,9 +64,8 @@ def main() -> None:
             f"devices={devices:<9} " + ", ".join(f"{name[:-2]} {1e3 * value:.1f} ms" for name, value in parts.items())
         )
     ratios = [one["wall_s"] / two["wall_s"] for one, two in zip(*found.values(), strict=True)]
-    print(
-        f"updates/s with two processes: {median(ratios):.2f} times those with one ({min(ratios):.2f} to {max(ratios):.2f})"
-    )
+    spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
+    print(f"updates/s with two processes: {median(ratios):.2f} times those with one ({spread})")
 
 
 if __name__ == "__main__":

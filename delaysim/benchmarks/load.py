@@ -41,13 +41,13 @@ class Benchmark:
 def load_benchmarks(
     names: Sequence[str], folder: Path | None, given: Path | None = None, rel_tol: Mapping[str, float] | None = None
 ) -> list[Benchmark]:
-    """Sets by name, or by the path of a .jsonl file; from `folder`, else from the hub.
+    """Sets by name from `folder`, else from the hub, or by the path of a .jsonl file, whose stem is then the name.
 
     Clusters come from the file `given` (a JSON object, id to cluster), else by the rule of `clusters`, over all sets
     asked for. `rel_tol` holds a relative tolerance by set.
     """
     known = [_known(name) for name in names]
-    labels = [name if isinstance(name, str) else name.name for name in known]
+    labels = [Path(name).stem if isinstance(name, str) else name.name for name in known]
     if doubled := [label for label in labels if labels.count(label) > 1]:
         raise UserError(f"--benchmarks: {doubled[0]} stands twice")
     for label in rel_tol or {}:

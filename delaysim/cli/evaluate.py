@@ -8,17 +8,15 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from delaysim.benchmarks.load import Benchmark, load_benchmarks, names_of
 from delaysim.benchmarks.sets import SETS, SIX
 from delaysim.errors import UserError
 from delaysim.files import digest
-from delaysim.grading.grader import Grader
-from delaysim.run.benchmark import Plan, evaluate_benchmarks, opened, plan_identity
 from delaysim.run.progress import clock_time
-from delaysim.scorecard import scorecard
 from delaysim.tasks.base import INSTRUCTION
 
 if TYPE_CHECKING:
+    from delaysim.benchmarks.load import Benchmark
+    from delaysim.run.benchmark import Plan, RowFile
     from delaysim.run.respondent import Candidate
 
 EXAMPLES = f"""examples:
@@ -37,6 +35,10 @@ def evaluate(arguments: list[str]) -> int:
     """0, or UserError."""
     options = _parser().parse_args(arguments)
     _check(options)
+    from delaysim.benchmarks.load import load_benchmarks, names_of
+    from delaysim.run.benchmark import Plan, opened, plan_identity
+    from delaysim.scorecard import scorecard
+
     tolerances = dict(map(_tolerance, options.rel_tol))
     benchmarks = load_benchmarks(names_of(options.benchmarks), options.data, options.clusters, tolerances)
     from delaysim.run.respondent import candidate
@@ -51,7 +53,12 @@ def evaluate(arguments: list[str]) -> int:
     return 0
 
 
-def _answered(who: "Candidate", benchmarks: list[Benchmark], plan: Plan, rows: Any, options: Any) -> Any:
+def _answered(
+    who: "Candidate", benchmarks: "list[Benchmark]", plan: "Plan", rows: "RowFile", options: Any
+) -> list[dict[str, Any]]:
+    from delaysim.grading.grader import Grader
+    from delaysim.run.benchmark import evaluate_benchmarks
+
     with Grader(workers=options.workers) as grader:
         respondent = _Lazy(lambda: _respondent(who, options))
         evaluate_benchmarks(benchmarks, respondent, grader, plan, rows, _progress())
