@@ -9,7 +9,9 @@ from typing import Any
 
 from rich.table import Table
 
+from delaysim.cli.audit_verifier import audit_verifier
 from delaysim.cli.check_estimator import check_estimator
+from delaysim.cli.grade import grade
 from delaysim.cli.screen import screen
 from delaysim.cli.theory import theory
 from delaysim.errors import UserError
@@ -96,4 +98,6 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "theory": theory,
     "check-estimator": check_estimator,
     "screen": screen,
+    "grade": grade,
+    "audit-verifier": audit_verifier,
 }

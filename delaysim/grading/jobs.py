@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from math_verify import LatexExtractionConfig, parse, verify
+from math_verify import parse, verify
 
 from delaysim.grading.golds import Gold
 from delaysim.grading.symbolic import COMPARE_S, PARSE_S, Symbolic
@@ -25,7 +25,7 @@ def library(gold: str, answer: str | None) -> tuple[bool, bool]:
 
 def is_object(gold: str) -> bool:
     """Whether Math-Verify reads a gold as mathematics, not only as a string."""
-    return any(not isinstance(found, str) for found in parse(gold, [LatexExtractionConfig()], parsing_timeout=PARSE_S))
+    return any(not isinstance(found, str) for found in parse(gold, parsing_timeout=PARSE_S))
 
 
 JOBS: dict[str, Callable[..., Any]] = {"judged": judged, "library": library, "is_object": is_object}
