@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from math import gcd, isqrt
 
 from delaysim.grading.extract import boxed
-from delaysim.grading.latex import plain
+from delaysim.grading.latex import LONGEST, plain
 from delaysim.grading.patches import Patch, patches
 from delaysim.grading.rules import TYPES, kind_of, right_side
 from delaysim.grading.scalar import literally
@@ -69,6 +69,8 @@ def make_gold(
     text = plain(_core(answer if patch is None or patch.answer is None else patch.answer))
     if not text:
         raise GoldError(f"{id or 'gold'}: the answer is empty")
+    if len(text) > LONGEST:
+        return Gold(id, answer, "literal", text)
     kind = _kind(text, problem, (patch and patch.type) or answer_type, multiple)
     unit = unit or (patch.unit if patch else None) or _set_apart(answer)
     _readable(id, text, kind)

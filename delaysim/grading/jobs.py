@@ -1,5 +1,7 @@
 """What a worker process can do. Imports Math-Verify: in workers only."""
 
+import os
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -28,4 +30,22 @@ def is_object(gold: str) -> bool:
     return any(not isinstance(found, str) for found in parse(gold, parsing_timeout=PARSE_S))
 
 
-JOBS: dict[str, Callable[..., Any]] = {"judged": judged, "library": library, "is_object": is_object}
+def sleep(seconds: float) -> bool:
+    """Take that long: for the tests of deadlines."""
+    time.sleep(seconds)
+    return True
+
+
+def allocate(count: int) -> bool:
+    """Take that many bytes for a moment: for the tests of the memory limit."""
+    return len(bytearray(count)) == count
+
+
+JOBS: dict[str, Callable[..., Any]] = {
+    "judged": judged,
+    "library": library,
+    "is_object": is_object,
+    "sleep": sleep,
+    "allocate": allocate,
+    "exit": lambda: os._exit(1),
+}

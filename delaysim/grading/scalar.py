@@ -104,6 +104,7 @@ def same_scalar(gold: str, answer: str, check: Check, unit: str | None = None) -
         return True
     if group(answer) and group(answer).opens == r"\{":  # type: ignore[union-attr]
         return False
+    gold, answer = ungrouped(gold), ungrouped(answer)
     one = measured(gold, unit)
     other = measured(answer, unit or _letter_free(one.core))
     return any(_same(g, a, check) for g, a in _readings(one, other, unit))

@@ -81,7 +81,12 @@ def _tree(text: str) -> Any:
 
 def _digits(*expressions: Any) -> int:
     """Digits in which values must agree, so that large numbers differ where they do. Raises TooLargeError."""
-    return DIGITS + int(max(map(_magnitude, expressions)))
+    try:
+        return DIGITS + int(max(map(_magnitude, expressions)))
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise TooLargeError from error
 
 
 def _magnitude(node: Any) -> float:
@@ -100,8 +105,8 @@ def _magnitude(node: Any) -> float:
 
 def _power(node: Any, sizes: list[float]) -> float:
     base, exponent = (1.0, sizes[0]) if isinstance(node, sympy.exp) else sizes
-    if node.exp.is_Rational and exponent < 8:
-        return _bounded(base * max(1.0, abs(float(node.exp))))
+    if not node.exp.free_symbols and exponent < 8:
+        return _bounded(base * max(1.0, float(abs(computed(node.exp, {})))))
     return _bounded(base * 10 ** min(exponent, 9))
 
 
@@ -214,6 +219,8 @@ def _proportional(one: Any, other: Any) -> bool:
         if a is None or b is None or (not certain and (mpmath.im(a) or mpmath.im(b))):
             continue
         if a == 0 or b == 0:
+            if a == b:
+                continue
             return False
         ratios.append(a / b)
     return len(ratios) >= 3 and all(_near(ratios[0], ratio, digits, Symbolic()) for ratio in ratios)

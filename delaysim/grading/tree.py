@@ -168,7 +168,7 @@ class _Reader:
 
 
 def _times(one: Any, other: Any) -> Any:
-    return sympy.Mul(one, other, evaluate=False)
+    return sympy.Mul(*(one.args if one.is_Mul else (one,)), other, evaluate=False)
 
 
 def _inverse(found: Any) -> Any:
