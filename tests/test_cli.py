@@ -56,7 +56,7 @@ BAD = {
     ("mode=trace", "+suite=simulated_async", "lengths=recorded", "lengths.path=no.csv", "lengths.column=x"): "no.csv",
     (
         "frobnicate",
-    ): "'frobnicate' is neither a command (status, resume, theory, check-estimator, screen, evaluate) nor a setting (KEY=VALUE)",
+    ): "'frobnicate' is neither a command (status, resume, theory, check-estimator, screen, evaluate, grade, audit-verifier) nor a setting (KEY=VALUE)",
     ("status", "nowhere"): "nowhere is not a directory",
     ("screen", "nowhere"): "nowhere: there is no such run directory or file of groups (.jsonl)",
     ("check-estimator", "nowhere.py"): "nowhere.py is not a file",

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from math import gcd, isqrt
 
 from delaysim.grading.extract import boxed
-from delaysim.grading.latex import plain
+from delaysim.grading.latex import LONGEST, plain
 from delaysim.grading.patches import Patch, patches
 from delaysim.grading.rules import TYPES, kind_of, right_side
 from delaysim.grading.scalar import literally
@@ -69,13 +69,21 @@ def make_gold(
     text = plain(_core(answer if patch is None or patch.answer is None else patch.answer))
     if not text:
         raise GoldError(f"{id or 'gold'}: the answer is empty")
+    if len(text) > LONGEST:
+        return Gold(id, answer, "literal", text)
     kind = _kind(text, problem, (patch and patch.type) or answer_type, multiple)
-    unit = unit or (patch.unit if patch else None)
+    unit = unit or (patch.unit if patch else None) or _set_apart(answer)
     _readable(id, text, kind)
     given = frozenset(_given(problem)) if problem else frozenset()
     why = patch.reason if patch else None
     accepts = _accepts(answer, patch)
     return Gold(id, answer, kind, text, rel_tol, tolerance or 0.0, unit, accepts, given, why)
+
+
+def _set_apart(answer: str) -> str | None:
+    """The unit of an answer such as `12 $m^{2}$`, a number in text and its unit in math."""
+    match = re.fullmatch(r"\s*[-+0-9.,]+\s*\$\s*([A-Za-z]{1,3}\s*(?:\^\s*\{?\s*[23]\s*\}?)?)\s*\$\s*", _core(answer))
+    return match[1] if match else None
 
 
 def _core(answer: str) -> str:

@@ -1,9 +1,11 @@
 """What a worker process can do. Imports Math-Verify: in workers only."""
 
+import os
+import time
 from collections.abc import Callable
 from typing import Any
 
-from math_verify import LatexExtractionConfig, parse, verify
+from math_verify import parse, verify
 
 from delaysim.grading.golds import Gold
 from delaysim.grading.symbolic import COMPARE_S, PARSE_S, Symbolic
@@ -25,7 +27,25 @@ def library(gold: str, answer: str | None) -> tuple[bool, bool]:
 
 def is_object(gold: str) -> bool:
     """Whether Math-Verify reads a gold as mathematics, not only as a string."""
-    return any(not isinstance(found, str) for found in parse(gold, [LatexExtractionConfig()], parsing_timeout=PARSE_S))
+    return any(not isinstance(found, str) for found in parse(gold, parsing_timeout=PARSE_S))
 
 
-JOBS: dict[str, Callable[..., Any]] = {"judged": judged, "library": library, "is_object": is_object}
+def sleep(seconds: float) -> bool:
+    """Take that long: for the tests of deadlines."""
+    time.sleep(seconds)
+    return True
+
+
+def allocate(count: int) -> bool:
+    """Take that many bytes for a moment: for the tests of the memory limit."""
+    return len(bytearray(count)) == count
+
+
+JOBS: dict[str, Callable[..., Any]] = {
+    "judged": judged,
+    "library": library,
+    "is_object": is_object,
+    "sleep": sleep,
+    "allocate": allocate,
+    "exit": lambda: os._exit(1),
+}

@@ -91,7 +91,7 @@ def plain(text: str) -> str:
     """The text in one spelling, without math delimiters and Markdown marks around it."""
     if len(text) > LONGEST:
         return text.strip()
-    text = PAIRED.sub(" ", text.translate(UNICODE).strip("*_` \t\r\n"))
+    text = PAIRED.sub(" ", text.translate(UNICODE).strip('*_`" \t\r\n'))
     text = _dollars(text.strip())
     for pattern, to in SYNONYMS:
         text = pattern.sub(to, text)

@@ -1,7 +1,7 @@
-r"""Equality of expressions with algebra: Math-Verify's parser, values to many digits, its comparison where none exist.
+r"""Equality of expressions with algebra: values to many digits, Math-Verify where there are none.
 
 Two expressions are equal where they agree to `DIGITS` digits *relative* to their size, at several points in the
-symbols. Points at which either side is not real are left out, unless the expressions are complex. Imported in worker
+symbols. Points at which either side is not real are left out, unless all symbols are positive there. In worker
 processes only.
 """
 
@@ -9,20 +9,16 @@ import itertools
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from fractions import Fraction
-from functools import cache
 from math import lgamma
 from typing import Any
 
 import mpmath
 import sympy
-from latex2sympy2_extended import latex2sympy
-from latex2sympy2_extended.latex2sympy2 import ConversionConfig
-from math_verify import verify
-from math_verify.utils import timeout
+from math_verify import LatexExtractionConfig, parse, verify
 
-from delaysim.grading.expression import read
+from delaysim.grading.expression import UnreadableError, read
 from delaysim.grading.scalar import Equation
+from delaysim.grading.tree import tree
 from delaysim.grading.values import computed
 
 Value = Callable[[dict[Any, Any]], Any]
@@ -48,8 +44,7 @@ class Symbolic:
     tolerance: float = 0.0
 
     def equal(self, gold: str, answer: str) -> bool:
-        numbers = _numbered(gold, answer)
-        one, other = _parsed(gold, numbers), _parsed(answer, numbers)
+        one, other = _tree(gold), _tree(answer)
         if one is None or other is None:
             return False
         try:
@@ -58,48 +53,27 @@ class Symbolic:
             return bool(one == other)
 
     def equivalent(self, gold: Equation, answer: Equation) -> bool:
-        numbers = _numbered(*gold, *answer)
-        sides = [_parsed(side, numbers) for side in (*gold, *answer)]
+        sides = [_tree(side) for side in (*gold, *answer)]
         if any(side is None for side in sides):
             return False
         a, b, c, d = sides
         return _proportional(a - b, c - d)
 
-
-def _numbered(*texts: str) -> dict[str, int]:
-    names = sorted(frozenset().union(*(read(text).atoms for text in texts)))
-    return {name: number for number, name in enumerate(names, 1)}
-
-
-@cache
-def _config() -> ConversionConfig:
-    return ConversionConfig(lowercase_symbols=False, interpret_contains_as_eq=False)
+    def foreign(self, gold: str, answer: str) -> bool:
+        """Math-Verify's word on what is more than arithmetic: sums, integrals, limits."""
+        one, other = (parse(f"${text}$", FORMULAS, parsing_timeout=PARSE_S, **FIRST) for text in (gold, answer))
+        return bool(one and other and verify(one, other, timeout_seconds=COMPARE_S))
 
 
-def _parsed(text: str, numbers: dict[str, int]) -> Any:
-    """The sympy expression as it is written, None where the parser fails. Raises TimeoutException."""
-    latex, literals = read(text).spelled(numbers)
+FORMULAS = [LatexExtractionConfig()]
+FIRST: dict[str, Any] = {"extraction_mode": "first_match", "fallback_mode": "no_fallback"}
+
+
+def _tree(text: str) -> Any:
     try:
-        parsed = timeout(timeout_seconds=PARSE_S)(_latex)(latex)
-    except MemoryError:
-        raise
-    except Exception:
+        return tree(read(text))
+    except UnreadableError:
         return None
-    return _with_numbers(parsed, literals) if isinstance(parsed, sympy.Expr) else None
-
-
-def _latex(text: str) -> Any:
-    return latex2sympy(
-        text, is_real=None, convert_degrees=False, normalization_config=None, conversion_config=_config()
-    )
-
-
-def _with_numbers(parsed: Any, literals: dict[str, str]) -> Any:
-    """The exact numbers in place of their symbols, nothing computed; the letter i is the imaginary unit."""
-    values = {name: sympy.Rational(*Fraction(text).as_integer_ratio()) for name, text in literals.items()}
-    values["i"] = sympy.I
-    with sympy.evaluate(False):
-        return parsed.xreplace({s: values[s.name] for s in parsed.free_symbols if s.name in values})
 
 
 # Size, before anything is computed.
@@ -107,7 +81,12 @@ def _with_numbers(parsed: Any, literals: dict[str, str]) -> Any:
 
 def _digits(*expressions: Any) -> int:
     """Digits in which values must agree, so that large numbers differ where they do. Raises TooLargeError."""
-    return DIGITS + int(max(map(_magnitude, expressions)))
+    try:
+        return DIGITS + int(max(map(_magnitude, expressions)))
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise TooLargeError from error
 
 
 def _magnitude(node: Any) -> float:
@@ -126,8 +105,8 @@ def _magnitude(node: Any) -> float:
 
 def _power(node: Any, sizes: list[float]) -> float:
     base, exponent = (1.0, sizes[0]) if isinstance(node, sympy.exp) else sizes
-    if node.exp.is_Rational and exponent < 8:
-        return _bounded(base * max(1.0, abs(float(node.exp))))
+    if not node.exp.free_symbols and exponent < 8:
+        return _bounded(base * max(1.0, float(abs(computed(node.exp, {})))))
     return _bounded(base * 10 ** min(exponent, 9))
 
 
@@ -240,6 +219,8 @@ def _proportional(one: Any, other: Any) -> bool:
         if a is None or b is None or (not certain and (mpmath.im(a) or mpmath.im(b))):
             continue
         if a == 0 or b == 0:
+            if a == b:
+                continue
             return False
         ratios.append(a / b)
     return len(ratios) >= 3 and all(_near(ratios[0], ratio, digits, Symbolic()) for ratio in ratios)

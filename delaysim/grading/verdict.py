@@ -5,7 +5,7 @@ from typing import Literal
 
 from delaysim.grading.extract import extract
 from delaysim.grading.golds import Gold, quotes
-from delaysim.grading.latex import plain
+from delaysim.grading.latex import LONGEST, plain
 from delaysim.grading.rules import same
 from delaysim.grading.scalar import Check, Exact, UndecidedError, literally
 
@@ -30,6 +30,8 @@ class Verdict:
 def right(gold: Gold, answer: str, check: Check | None = None) -> bool:
     """Whether an extracted answer is right. Raises UndecidedError where the check knows no algebra."""
     answer = plain(answer)
+    if len(answer) > LONGEST:
+        return answer == gold.text
     if literally(answer) in gold.accepts:
         return True
     if quotes(gold, answer):
