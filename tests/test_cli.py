@@ -52,7 +52,7 @@ BAD = {
     ("+suite=simulated_async", "clock.workers=0"): "clock.workers=0: give 1 or more",
     ("+suite=fixed_delay", "mode=trian"): "mode=trian: choose one of train, trace, plan",
     ("+suite=fixed_delay", "model=pretrained"): "model.path is not set: give model.path=...",
-    ("+suite=fixed_delay", "model=pretrained", "task=gsm8k", "model.path=nowhere"): "task.path is not set",
+    ("+suite=fixed_delay", "model=pretrained", "task=custom", "model.path=nowhere"): "task.path is not set",
     ("+suite=fixed_delay", "task=gsm8k", "task.path=absent.jsonl"): "absent.jsonl",
     ("+suite=fixed_delay", "resume=must"): "resume=must, but there is no run in",
     ("mode=trace", "+suite=simulated_async", "lengths=recorded", "lengths.path=no.csv", "lengths.column=x"): "no.csv",

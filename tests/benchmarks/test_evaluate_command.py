@@ -13,7 +13,7 @@ from delaysim.files import digest
 from delaysim.policy.pretrained import load_pretrained
 from delaysim.run.respondent import candidate
 from delaysim.scorecard import scorecard
-from delaysim.settings.config import PretrainedModelConf
+from delaysim.settings.models import PretrainedModelConf
 
 SHORT = ("--n", "2", "--max-new-tokens", "6", "--instruction", "go", "--template", "{problem} {instruction}")
 
