@@ -92,6 +92,8 @@ def test_debug_shows_the_traceback(delaysim, monkeypatch):
         ("mode=plan", "-m", "+suite=fixed_delay", "D=0,128"),
         ("status", "."),
         ("theory", "--D", "32", "--updates", "800"),
+        ("grade", "--help"),
+        ("audit-verifier", "--help"),
     ],
     ids=" ".join,
 )
