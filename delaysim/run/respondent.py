@@ -35,7 +35,8 @@ class Candidate:
     def identity(self) -> dict[str, Any]:
         """What decides its responses."""
         conf = {key: value for key, value in asdict(self.conf).items() if key not in ("seconds_per_update", "path")}
-        trained = self.weights and [file_digest(path) for path in sorted(self.weights.glob("model*.safetensors"))]
+        files = [] if self.weights is None else sorted(self.weights.glob("model*.safetensors"))
+        trained = [(file.name, file_digest(file)) for file in files]
         return {**conf, "model": model_digest(self.conf.path), "trained": trained, "update": self.update}
 
     @property

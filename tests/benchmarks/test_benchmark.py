@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from benchmarks.oracle import Mistaken, Oracle
+from notation import Mistaken, Oracle
 
 from delaysim.benchmarks.load import Benchmark, Item, load_benchmarks, names_of
 from delaysim.errors import RunFailed, UserError
