@@ -11,7 +11,7 @@ from rich.table import Table
 from delaysim.clock.law import fixed_delay_sim_time
 from delaysim.files import read_json
 from delaysim.ratios import BYTES_PER_TOKEN
-from delaysim.run.footprint import OVERHEAD, PROMPT_TOKENS, device_memory, footprint
+from delaysim.run.footprint import PROMPT_TOKENS, device_memory, footprint, peaks
 from delaysim.run.progress import clock_time, requested_delay
 from delaysim.run.provenance import cpu
 from delaysim.run.records import read_rows
@@ -216,10 +216,10 @@ def memory_lines(cfg: Config) -> list[str]:
         return [f"memory         {model_name(cfg)}: not known before its config.json is here; model.shape= gives it"]
     whole = size.parameters == size.trained
     trained = f"{size.parameters / 1e6:,.2f}M parameters" + ("" if whole else f", {size.trained / 1e6:,.1f}M trained")
-    peak = max(size.learner, size.sampler) + (0 if cfg.devices == ["cpu"] else OVERHEAD)
+    use = "; ".join(f"{name}: {_verdict(peak, device)}" for name, peak in peaks(cfg, size, device).items())
     parts = ", ".join(f"{name} {_size(count)}" for name, count in size.parts.items())
     return [
-        f"memory         {model_name(cfg)} ({trained}) on {cfg.devices[0]}: {_verdict(peak, device)}",
+        f"memory         {model_name(cfg)} ({trained}) on {use}",
         f"               learner {_size(size.learner)}, sampler {_size(size.sampler)}, "
         f"checkpoint {_size(size.checkpoint)} on disk",
         f"               {parts}",

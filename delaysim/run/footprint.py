@@ -54,6 +54,16 @@ class Footprint:
         return self._kept + self.casts + self.kv_cache
 
     @property
+    def resting(self) -> float:
+        """What the learner holds while it does not train."""
+        return self._kept
+
+    @property
+    def apart(self) -> float:
+        """Peak of a sampler with weights of its own."""
+        return self.weights + self.casts + self.kv_cache
+
+    @property
     def _kept(self) -> float:
         return self.weights + self.gradients + self.optimiser + self.remembered + self.reference
 
@@ -131,6 +141,28 @@ def _sampled_tokens(cfg: Config) -> int:
 
 def _is_tiny(cfg: Config) -> bool:
     return not isinstance(cfg.model, PretrainedModelConf)
+
+
+def peaks(cfg: Config, size: Footprint, device: float | None) -> dict[str, float]:
+    """Bytes in use at most, by device. A vLLM engine has what it is given, beside the learner unless it sleeps."""
+    overhead = 0.0 if cfg.devices[0] == "cpu" else OVERHEAD
+    engine = _engine(cfg, size, device)
+    if len(cfg.devices) == 2:
+        own = [size.learner + overhead, (size.apart if engine is None else engine) + overhead]
+        return {name: own[i] for i, name in enumerate(cfg.devices)} if len(set(cfg.devices)) == 2 else {"cpu": sum(own)}
+    if engine is None:
+        return {cfg.devices[0]: max(size.learner, size.sampler) + overhead}
+    beside = size.learner + engine if cfg.sampler.sleep == 0 else max(size.learner, size.resting + engine)
+    return {cfg.devices[0]: beside + overhead}
+
+
+def _engine(cfg: Config, size: Footprint, device: float | None) -> float | None:
+    """Bytes of a vLLM engine, None where there is none."""
+    if cfg.sampler.kind != "vllm":
+        return None
+    if cfg.devices[-1] == "cpu":
+        return size.weights + cfg.sampler.cache_gib * 2**30
+    return size.apart if device is None else cfg.sampler.memory_share * device
 
 
 def device_memory(cfg: Config) -> float | None:

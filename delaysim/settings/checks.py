@@ -1,4 +1,4 @@
-"""The rules between settings (those of training in training_checks.py); each error says what to type instead. No torch."""
+"""The rules between settings; each error says what to type instead. Those of training: training_checks. No torch."""
 
 import re
 from dataclasses import fields, is_dataclass
