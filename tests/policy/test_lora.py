@@ -156,10 +156,17 @@ def overrides(conf, folder, *more):
     )  # fmt: skip
 
 
-def test_a_run_saves_adapters_only_and_resumes_to_the_bit(conf, tmp_path, monkeypatch):
+REAL_SIZE = (
+    "learner.tokens=64", "learner.logits=8", "learner.gradient_checkpointing=true", "learner.pack=0",
+    "learner.precision=bf16_autocast", "learner.schedule=cosine", "model.dtype=bfloat16",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("settings", [(), REAL_SIZE], ids=["plain", "real size"])
+def test_a_run_saves_adapters_only_and_resumes_to_the_bit(conf, tmp_path, monkeypatch, settings):
     from delaysim.run import experiment
 
-    given = overrides(conf, tmp_path, f"model.lora.rank={RANK}", "learner.kl=0.01")
+    given = overrides(conf, tmp_path, f"model.lora.rank={RANK}", "learner.kl=0.01", *settings)
     assert run(make_config(*given), tmp_path / "whole").state == "done"
     train = experiment.Experiment._train
 
