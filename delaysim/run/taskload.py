@@ -12,7 +12,8 @@ from delaysim.errors import UserError
 from delaysim.grading.golds import Gold
 from delaysim.grading.grader import Grader
 from delaysim.run.usertask import load_user_task
-from delaysim.settings.config import ChainConf, Config, CustomTaskConf, Gsm8kConf, ReasoningGymConf, SumsConf
+from delaysim.settings.config import Config
+from delaysim.settings.tasks import ChainConf, CustomTaskConf, Gsm8kConf, ReasoningGymConf, SumsConf
 from delaysim.tasks import Task
 from delaysim.tasks.base import Problem
 from delaysim.tasks.chain import Chain

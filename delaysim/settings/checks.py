@@ -11,7 +11,8 @@ from delaysim.estimators.advantage import ADVANTAGES, NEEDS_GROUP
 from delaysim.estimators.base import AGGREGATIONS
 from delaysim.estimators.interface import dial
 from delaysim.estimators.penalty import PENALTIES
-from delaysim.settings.config import AUTO, Config, Gsm8kConf, LognormalConf, SumsConf, TinyModelConf
+from delaysim.settings.config import AUTO, Config, LognormalConf, TinyModelConf
+from delaysim.settings.tasks import Gsm8kConf, SumsConf
 from delaysim.tasks.prompts import check_template
 
 LEAST = {

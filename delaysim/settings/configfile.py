@@ -10,7 +10,6 @@ from delaysim import estimators, rules
 from delaysim.errors import UserError
 from delaysim.files import write_atomic
 from delaysim.settings.config import (
-    TASKS,
     Config,
     CustomConf,
     LognormalConf,
@@ -18,6 +17,7 @@ from delaysim.settings.config import (
     RecordedConf,
     TinyModelConf,
 )
+from delaysim.settings.tasks import TASKS
 
 KINDS: dict[str, dict[str, type]] = {
     "model": {"tiny": TinyModelConf, "pretrained": PretrainedModelConf},

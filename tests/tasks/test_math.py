@@ -11,7 +11,7 @@ from pyarrow import parquet
 from delaysim.errors import UserError
 from delaysim.grading import Grader, Verdict, make_gold
 from delaysim.run.taskload import load_math
-from delaysim.settings.config import Gsm8kConf, MathConf
+from delaysim.settings.tasks import Gsm8kConf, MathConf
 from delaysim.tasks import Problem
 from delaysim.tasks.math import MathTask
 
