@@ -37,12 +37,15 @@ BROKEN = (
 
 
 class Engine:
-    """One vLLM engine. Raises UserError where vLLM is missing, SamplerFailed where it cannot start."""
+    """One vLLM engine. Raises UserError where vLLM is missing, SamplerFailed where it cannot start.
 
-    def __init__(self, model: PreTrainedModel, conf: Any, **overrides: Any) -> None:
+    `overrides` are further settings of `vllm.LLM`; `untie` gives a CPU engine an output head of its own.
+    """
+
+    def __init__(self, model: PreTrainedModel, conf: Any, untie: bool = True, **overrides: Any) -> None:
         self._vllm, self._timeout = _import(), conf.timeout
         self._on_cpu = model.device.type == "cpu"
-        self._untied = self._on_cpu and overrides.pop("untie", True)
+        self._untied = self._on_cpu and untie
         self._folder = tempfile.TemporaryDirectory(prefix="delaysim-engine-")
         self._version = ""
         if self._on_cpu:
