@@ -41,7 +41,8 @@ BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])\s*")
 BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 HASH = re.compile(r"(?<!#)####(?!#)([^\n]*)")
 PHRASE = re.compile(r"answer[*_]*(?:\s+is\b|\s*:)[*_]*\s*:?\s*", re.IGNORECASE)
-SENTENCE_END = re.compile(r"\.(?=\s|$)")
+HEDGE = re.compile(r"(?:(?:approximately|about|simply|just|therefore|thus|equal to|given by)\s+)+", re.IGNORECASE)
+SENTENCE_END = re.compile(r"\.(?=\s|$)|,?\s+(?:because|since|which)\b")
 
 
 def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
@@ -71,7 +72,7 @@ def _phrase(text: str) -> str | None:
     if phrase is None:
         return None
     line = text[phrase.end() :].partition("\n")[0]
-    return SENTENCE_END.split(line, maxsplit=1)[0].strip()
+    return HEDGE.sub("", SENTENCE_END.split(line, maxsplit=1)[0].strip(), count=1)
 
 
 FORMULA = re.compile(
@@ -81,6 +82,7 @@ LAST_NUMBER = re.compile(
     r"(?<![A-Za-z0-9_.,/^])[-−]?(?:[$€£]\s*)?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?"
     r"(?:\s*/\s*[0-9]+|\s+[0-9]+\s*/\s*[0-9]+|[eE][-+]?[0-9]+)?%?"
 )
+ALTERNATIVES = re.compile(rf"{LAST_NUMBER.pattern}(?:,? or {LAST_NUMBER.pattern})*")
 PROSE = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{2,}(?![A-Za-z}])")
 _SENTENCE = """is are was so the then thus therefore hence we get gives equals have has it that this i think final
 answer"""
@@ -105,7 +107,8 @@ def _formula(text: str) -> str | None:
 
 
 def _number(text: str) -> str | None:
-    last = _last(LAST_NUMBER, text)
+    """The last number, with the numbers that an "or" puts beside it."""
+    last = _last(ALTERNATIVES, text)
     return None if last is None else last[0].strip()
 
 

@@ -155,11 +155,8 @@ def interval(gold: str, answer: str, check: Check, unit: str | None = None) -> b
 
 def _set_side(text: str) -> str:
     sides, relations = chain(text)
-    return (
-        sides[1]
-        if relations == ["="] and len(sides) == 2 and region(sides[1]) and not is_number_side(sides[1])
-        else text
-    )
+    named = relations == ["="] and region(sides[1]) and not is_number_side(sides[1])
+    return sides[1] if named else text
 
 
 def is_number_side(text: str) -> bool:
