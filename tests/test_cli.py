@@ -54,7 +54,10 @@ BAD = {
     ("+suite=fixed_delay", "task=gsm8k", "task.path=absent.jsonl"): "absent.jsonl",
     ("+suite=fixed_delay", "resume=must"): "resume=must, but there is no run in",
     ("mode=trace", "+suite=simulated_async", "lengths=recorded", "lengths.path=no.csv", "lengths.column=x"): "no.csv",
-    ("frobnicate",): "'frobnicate' is neither a command (status, resume, theory, check-estimator, screen, evaluate, ",
+    (
+        "frobnicate",
+    ): "'frobnicate' is neither a command (status, resume, theory, check-estimator, screen, evaluate, grade, "
+    "audit-verifier) nor a setting (KEY=VALUE)",
     ("status", "nowhere"): "nowhere is not a directory",
     ("screen", "nowhere"): "nowhere: there is no such run directory or file of groups (.jsonl)",
     ("check-estimator", "nowhere.py"): "nowhere.py is not a file",
@@ -90,6 +93,8 @@ def test_debug_shows_the_traceback(delaysim, monkeypatch):
         ("mode=plan", "-m", "+suite=fixed_delay", "D=0,128"),
         ("status", "."),
         ("theory", "--D", "32", "--updates", "800"),
+        ("grade", "--help"),
+        ("audit-verifier", "--help"),
     ],
     ids=" ".join,
 )

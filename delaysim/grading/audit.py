@@ -81,12 +81,11 @@ def _gold(row: dict[str, Any], number: int, found: Audit) -> Gold | None:
 def _library(row: dict[str, Any], grader: Grader, advance: Callable[[], None]) -> Iterable[str]:
     """Names of what plain Math-Verify manages with one gold."""
     answer = str(row["answer"])
-    bare = answer.strip().removeprefix("$").removesuffix("$")
-    response = SENTENCE % bare
+    inner, bare = _outside(answer), answer.replace("$", "").strip()
     try:
-        raw = grader.pool.ask("library", bare, response)
-        dollar = grader.pool.ask("library", f"${bare}$", response)
-        box = grader.pool.ask("library", rf"\boxed{{{answer}}}", response)
+        raw = grader.pool.ask("library", inner, SENTENCE % inner)
+        dollar = grader.pool.ask("library", f"${bare}$", SENTENCE % bare)
+        box = grader.pool.ask("library", rf"\boxed{{{bare}}}", SENTENCE % bare)
         an_object = grader.pool.ask("is_object", f"${bare}$")
     except (WorkerTimeoutError, WorkerDiedError):
         return ["timeouts"]
@@ -94,6 +93,13 @@ def _library(row: dict[str, Any], grader: Grader, advance: Callable[[], None]) -
         advance()
     names = ("raw_parses", "raw_matches", "dollar_parses", "dollar_matches", "boxed_matches", "objects")
     return [name for name, yes in zip(names, (*raw, *dollar, box[1], an_object), strict=True) if yes]
+
+
+def _outside(answer: str) -> str:
+    """The answer without the dollar signs around the whole of it."""
+    inner = answer.strip()
+    inner = inner[1:-1] if len(inner) > 1 and inner[0] == inner[-1] == "$" else inner
+    return answer if "$" in inner else inner
 
 
 def _own(rows: list[dict[str, Any]], golds: list[Gold | None], grader: Grader, found: Audit) -> None:

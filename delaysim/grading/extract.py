@@ -41,7 +41,8 @@ BOX = re.compile(r"\\(?:boxed|fbox)(?![A-Za-z])\s*")
 BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 HASH = re.compile(r"(?<!#)####(?!#)([^\n]*)")
 PHRASE = re.compile(r"answer[*_]*(?:\s+is\b|\s*:)[*_]*\s*:?\s*", re.IGNORECASE)
-SENTENCE_END = re.compile(r"\.(?=\s|$)")
+HEDGE = re.compile(r"(?:(?:approximately|about|simply|just|therefore|thus|equal to|given by)\s+)+", re.IGNORECASE)
+SENTENCE_END = re.compile(r"\.(?=\s|$)|,?\s+(?:because|since|which)\b")
 
 
 def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
@@ -71,7 +72,7 @@ def _phrase(text: str) -> str | None:
     if phrase is None:
         return None
     line = text[phrase.end() :].partition("\n")[0]
-    return SENTENCE_END.split(line, maxsplit=1)[0].strip()
+    return HEDGE.sub("", SENTENCE_END.split(line, maxsplit=1)[0].strip(), count=1)
 
 
 FORMULA = re.compile(

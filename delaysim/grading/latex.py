@@ -16,7 +16,7 @@ _UNICODE = {
     "ε": r"\epsilon ", "θ": r"\theta ", "λ": r"\lambda ", "μµ": r"\mu ", "ρ": r"\rho ", "σ": r"\sigma ",
     "τ": r"\tau ", "φϕ": r"\phi ", "ω": r"\omega ", "Δ": r"\Delta ", "Ω": r"\Omega ", "∅": r"\emptyset ",
     "ℝ": r"\mathbb{R}", "ℤ": r"\mathbb{Z}", "ℕ": r"\mathbb{N}", "ℚ": r"\mathbb{Q}", "∠": r"\angle ", "…": r"\ldots ",
-    "²": "^{2}", "³": "^{3}", "½": r"\frac{1}{2}", "⅓": r"\frac{1}{3}", "⅔": r"\frac{2}{3}", "¼": r"\frac{1}{4}",
+    "½": r"\frac{1}{2}", "⅓": r"\frac{1}{3}", "⅔": r"\frac{2}{3}", "¼": r"\frac{1}{4}",
     "¾": r"\frac{3}{4}", "″": '"', "′’‘": "'", "“”": '"', "\u00a0\u2009\u202f\u2007": " ", "\u200b\ufeff": "",
     "⟨": r"\langle ", "⟩": r"\rangle ", "⌊": r"\lfloor ", "⌋": r"\rfloor ", "⌈": r"\lceil ", "⌉": r"\rceil ",
 }  # fmt: skip
@@ -84,6 +84,22 @@ BARE = {"asin": "arcsin", "acos": "arccos", "atan": "arctan", "inf": "infty", "i
 ROOT = re.compile(r"\\sqrt\s*(\[[^\[\]]*\])?\s*([0-9A-Za-z])")
 MONEY = re.compile(r"\$(?=\s*-?[0-9.])")
 PAIRED = re.compile(r"\\\(|\\\)|(?<!\\)\\\[|(?<!\\)\\\]")
+SUPERSCRIPTS, SUBSCRIPTS = "⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿ", "₀₁₂₃₄₅₆₇₈₉"
+DIGITS = str.maketrans(SUPERSCRIPTS + SUBSCRIPTS, "0123456789-+n0123456789")
+RAISED = re.compile(f"[{SUPERSCRIPTS}]+|[{SUBSCRIPTS}]+")
+REPEATING = re.compile(r"(?<![0-9.])([0-9]{0,40})\.([0-9]{0,40})\s*\\overline\s*\{\s*([0-9]{1,40})\s*\}")
+
+
+def _raised(match: re.Match[str]) -> str:
+    return ("^{" if match[0][0] in SUPERSCRIPTS else "_{") + match[0].translate(DIGITS) + "}"
+
+
+def _repeating(match: re.Match[str]) -> str:
+    """A repeating decimal as a fraction."""
+    whole, fixed, repeated = match.groups()
+    nines = 10 ** len(fixed) * (10 ** len(repeated) - 1)
+    top = int(f"{whole}{fixed}{repeated}") - int(f"0{whole}{fixed}")
+    return f"\\frac{{{top}}}{{{nines}}}"
 
 
 @lru_cache(maxsize=4096)
@@ -91,10 +107,11 @@ def plain(text: str) -> str:
     """The text in one spelling, without math delimiters and Markdown marks around it."""
     if len(text) > LONGEST:
         return text.strip()
-    text = PAIRED.sub(" ", text.translate(UNICODE).strip('*_`" \t\r\n'))
+    text = PAIRED.sub(" ", RAISED.sub(_raised, text.translate(UNICODE)).strip('*_`" \t\r\n'))
     text = _dollars(text.strip())
     for pattern, to in SYNONYMS:
         text = pattern.sub(to, text)
+    text = REPEATING.sub(_repeating, text)
     text = BARE_WORD.sub(_command, _texts(text))
     text = ROOT.sub(r"\\sqrt\1{\2}", _fractions(_called_root(text)))
     text = re.sub(r"\*", r"\\cdot ", text)

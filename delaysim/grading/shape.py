@@ -82,7 +82,8 @@ def chain(text: str) -> tuple[list[str], list[str]]:
 
 def matrix(text: str) -> list[list[str]] | None:
     """The entries of a matrix by rows; None for anything else."""
-    match = MATRIX.fullmatch(text.strip())
+    whole = group(text.strip())
+    match = MATRIX.fullmatch(whole.inner if whole and whole.opens in ("(", "[") else text.strip())
     if match is None:
         return None
     rows = [row for row in re.split(r"\\\\(?:\[[^\]]*\])?", match[2]) if row.strip()]
@@ -93,7 +94,7 @@ ARGUMENTS = r"(?:\s*\([^()]*(?:\([^()]*\)[^()]*)*\))"
 SUBSCRIPT = r"(?:\s*_\s*(?:\{[^{}]*(?:\{[^{}]*\})?[^{}]*\}|[A-Za-z0-9]|\\[A-Za-z]+))?"
 _HEAD = r"(?:[A-Za-z]|\\(?!frac|sqrt|sin|cos|tan|log|ln|pi|text|le|ge|ne|in)[A-Za-z]+(?:\{[^{}]*\})?|\\text\{[^{}]*\})"
 NAME = re.compile(
-    rf"(?:m\s*)?(?:{_HEAD}{SUBSCRIPT}'*{ARGUMENTS}?"
+    rf"(?:m\s*)?(?:{_HEAD}{SUBSCRIPT}'*(?:\s*\^\s*\{{?\s*-1\s*\}}?(?=\s*\())?{ARGUMENTS}?"
     r"|\\(?:angle|triangle)\s*(?:[A-Z](?:_\{?[0-9]\}?)?\s*)+|\\(?:overline|overrightarrow|vec|widehat)\s*\{[^{}]*\}"
     r"|\|?\s*(?:[A-Z](?:_\{?[0-9]\}?)?'*\s*){2,4}\|?"
     r"|[A-Za-z]{3,}(?:\s+[A-Za-z]+){0,5})"

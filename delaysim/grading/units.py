@@ -80,6 +80,7 @@ UPRIGHT = re.compile(r"(?<![_^{\\A-Za-z])\s*\\text\{\s*(?P<words>[^{}]*?)\s*\}" 
 BARE = re.compile(
     r"(?:(?<=[0-9})°])|\s)(?P<words>[A-Za-z][A-Za-z.]*(?:[\s/-]+[A-Za-z.]+){0,5}/?[A-Za-z]*)" + POWER + "$"
 )
+ANGLE = re.compile(r"\\(?:sin|cos|tan|cot|sec|csc)\s*(?:\^\s*(?:\{[^{}]*\}|[0-9]))?\s*[0-9.]+\s*$")
 AFTER_NUMBER = re.compile(r"[0-9})°%!]\s*$|\\pi\s*$")
 
 
@@ -88,7 +89,7 @@ def measured(text: str, unit: str | None = None) -> Quantity:
     text, money = _money(text)
     for _ in range(3):
         mark = MARK.search(text)
-        if mark and text[: mark.start()].strip():
+        if mark and text[: mark.start()].strip() and not ANGLE.search(text[: mark.start()]):
             return Quantity(text[: mark.start()].strip(), _marked(mark))
         words = _words(text, unit)
         if words is None:

@@ -15,9 +15,6 @@ from multiprocessing.connection import Connection
 MEMORY = 2 << 30
 """Address space at most [bytes]."""
 
-TIMED_OUT = "timed out"
-"""The reply where the worker's own time limit ended a request."""
-
 
 def main(arguments: list[str]) -> None:
     """Serve until the pipe closes. `arguments`: read end, write end, processor seconds a request may take."""
@@ -30,6 +27,7 @@ def main(arguments: list[str]) -> None:
     from math_verify.errors import TimeoutException
 
     from delaysim.grading.jobs import JOBS
+    from delaysim.grading.workers import TIMED_OUT
 
     sink.send("ready")
     while True:

@@ -16,8 +16,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from delaysim.grading.worker import TIMED_OUT
-
+TIMED_OUT = "timed out"
+"""The reply where Math-Verify's own time limit ended a request."""
 START_S = 120.0
 """How long a worker may take to import its libraries [s]; no request's time."""
 ATTEMPTS = 2
