@@ -36,6 +36,8 @@ class Benchmark:
     digest: str
     """Hash of its rows."""
     items: tuple[Item, ...]
+    left_out: tuple[str, ...] = ()
+    """Ids of problems whose gold cannot be used."""
 
 
 def load_benchmarks(
@@ -56,9 +58,10 @@ def load_benchmarks(
     rows = [read_set(one, folder) for one in known]
     _ids_differ(labels, rows)
     grouped = _clusters([row for of in rows for row in of], given)
+    spare = [one.hub.unusable if folder is None and not isinstance(one, str) else 0 for one in known]
     return [
-        Benchmark(label, digest(of), tuple(_item(label, row, grouped, (rel_tol or {}).get(label, 0.0)) for row in of))
-        for label, of in zip(labels, rows, strict=True)
+        _benchmark(label, of, grouped, (rel_tol or {}).get(label, 0.0), may_lack)
+        for label, of, may_lack in zip(labels, rows, spare, strict=True)
     ]
 
 
@@ -120,8 +123,18 @@ def _text(answer: Any) -> str:
     return re.sub(r"^(-?[0-9]+)\.0$", r"\1", str(answer))
 
 
-def _item(label: str, row: Row, grouped: Mapping[str, str], rel_tol: float) -> Item:
-    return Item(row["id"], row["problem"], gold_of(label, row, rel_tol), grouped.get(row["id"], row["id"]))
+def _benchmark(label: str, rows: Sequence[Row], grouped: Mapping[str, str], rel_tol: float, may_lack: int) -> Benchmark:
+    items, left_out = [], []
+    for row in rows:
+        try:
+            gold = gold_of(label, row, rel_tol)
+        except UserError:
+            left_out.append(row["id"])
+            if len(left_out) > may_lack:
+                raise
+            continue
+        items.append(Item(row["id"], row["problem"], gold, grouped.get(row["id"], row["id"])))
+    return Benchmark(label, digest(rows), tuple(items), tuple(left_out))
 
 
 def gold_of(where: str, row: Row, rel_tol: float = 0.0) -> Gold:

@@ -20,6 +20,8 @@ class Hub:
     r"""How the answer stands there: plain | hash (after ####) | boxed (the last \boxed{}) | first (of a list)."""
     tolerance: str | None = None
     """Column of the tolerance."""
+    unusable: int = 0
+    """Rows whose answer is known to be unusable there; they are left out."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,8 @@ SETS = {
         ),
         BenchmarkSet(
             "gaokao2023en", 385, "0ff5c6ed5710319de4b59e6c0e90c8a440a40083b3bf934cf007068fdc9d7e81",
-            Hub("MARIO-Math-Reasoning/Gaokao2023-Math-En", "*.json*", 385, "gaokao/{row}", problem="question"),
+            Hub("MARIO-Math-Reasoning/Gaokao2023-Math-En", "*.json*", 385, "gaokao/{row}", problem="question",
+                unusable=2),
         ),
         BenchmarkSet(
             "aime24", 30, None,

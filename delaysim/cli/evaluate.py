@@ -41,6 +41,9 @@ def evaluate(arguments: list[str]) -> int:
 
     tolerances = dict(map(_tolerance, options.rel_tol))
     benchmarks = load_benchmarks(names_of(options.benchmarks), options.data, options.clusters, tolerances)
+    for benchmark in (benchmark for benchmark in benchmarks if benchmark.left_out):
+        names = ", ".join(benchmark.left_out)
+        print(f"{benchmark.name}: left out for want of a usable answer: {names}", file=sys.stderr)
     from delaysim.run.respondent import candidate
 
     who = candidate(options.target, options.dtype, options.template)

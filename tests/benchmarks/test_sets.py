@@ -205,3 +205,15 @@ def test_a_set_that_is_nowhere_says_so(hub):
     message = refusal(load_benchmarks, ["amc23"], None)
     assert message.startswith("math-ai/amc23 is neither on this machine nor to be had (")
     assert message.endswith("): give local files (--data DIR, task.path=FILE)")
+
+
+def test_known_unusable_rows_of_the_hub_are_left_out_and_named(hub, shared):
+    """Gaokao2023en has two empty answers; a third is an error, as any is in a local file."""
+    local = read_set(SETS["gaokao2023en"], shared / "data")
+    name = SETS["gaokao2023en"].hub.id
+    columns = [{"question": row["problem"], "answer": row["answer"]} for row in local]
+    hub(name, {"gaokao2023en.json": columns})
+    (found,) = load_benchmarks(["gaokao2023en"], None)
+    assert (len(found.items), found.left_out) == (383, ("gaokao/167", "gaokao/192"))
+    hub(name, {"gaokao2023en.json": [{**columns[0], "answer": ""}, *columns[1:]]})
+    assert "gaokao/192: the answer '' cannot be used" in refusal(load_benchmarks, ["gaokao2023en"], None)
