@@ -1,8 +1,8 @@
 r"""Equality of expressions with algebra: values to many digits, Math-Verify where there are none.
 
 Two expressions are equal where they agree to `AGREED` digits *relative* to their size, and as many more as their
-numbers have, at several points in the symbols. Points at which either side is not real are left out, unless all symbols are positive there. In worker
-processes only.
+numbers have, at several points in the symbols. Points at which either side is not real are left out, unless all symbols
+are positive there. In worker processes only.
 """
 
 import itertools
