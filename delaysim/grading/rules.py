@@ -176,7 +176,10 @@ def set_(gold: str, answer: str, check: Check, unit: str | None = None) -> bool:
     if image(gold) or literally(gold) == literally(answer):
         return literally(gold) == literally(answer) or image(gold) == image(answer)
     ours, theirs = group(gold), group(answer)
-    if ours is None or (theirs is None and len(items(ours.inner)) == 1):
+    if ours is None:
+        return False
+    single = len(items(ours.inner)) == 1 and group(ours.inner) is None
+    if single and (theirs is None or theirs.opens != r"\{"):
         return False
     return multiset(gold, answer, check, unit)
 
