@@ -88,11 +88,12 @@ class Worker:
 
 
 def _spawn(source: int, sink: int, deadline_s: float) -> subprocess.Popen[bytes]:
+    """Start a worker; nothing in the current directory is imported (-P)."""
     seconds = int(deadline_s) + 2
     path = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])])
     try:
         return subprocess.Popen(
-            [sys.executable, "-m", "delaysim.grading.worker", str(source), str(sink), str(seconds)],
+            [sys.executable, "-P", "-m", "delaysim.grading.worker", str(source), str(sink), str(seconds)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -183,6 +183,14 @@ def test_a_script_needs_no_main_guard(tmp_path):
     assert subprocess.run([sys.executable, path], capture_output=True, timeout=120).returncode == 0
 
 
+def test_a_folder_of_the_user_does_not_stand_in_for_a_library(tmp_path, monkeypatch):
+    for name in ("sympy", "math_verify", "random", "delaysim"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit(1)")
+    monkeypatch.chdir(tmp_path)
+    with Grader() as grader:
+        assert grader.grade(*NEEDS_ALGEBRA).status == "correct"
+
+
 @pytest.mark.parametrize("wrong", [{"workers": 0}, {"deadline_s": 0}, {"deadline_s": float("nan")}])
 def test_settings_are_checked(wrong):
     with pytest.raises(ValueError, match="give"):
