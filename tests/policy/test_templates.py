@@ -55,5 +55,5 @@ def test_without_an_instruction_a_base_model_reads_the_problem_alone():
 
 
 def test_chat_needs_a_chat_template():
-    with pytest.raises(UserError, match="this tokenizer has no chat template; use model.template=qwen_math"):
+    with pytest.raises(UserError, match=r"has no chat template; use model\.template=qwen_math"):
         prompt("chat")
