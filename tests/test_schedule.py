@@ -7,14 +7,14 @@ from settings import make_config, rows, run, small_config
 
 from delaysim.errors import UserError
 from delaysim.settings.config import LearnerConf
-from delaysim.train.schedule import learning_rate
+from delaysim.train.schedule import peak_share
 
 N, WARMUP, PEAK = 50, 10, 3e-4
 
 
 def rates(**settings):
     conf = LearnerConf(lr=PEAK, **{"warmup": WARMUP, **settings})
-    return [learning_rate(conf, n, N) for n in range(N)]
+    return [conf.lr * peak_share(conf, n, N) for n in range(N)]
 
 
 @pytest.mark.parametrize("schedule", ["constant", "linear", "cosine"])

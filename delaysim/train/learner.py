@@ -21,7 +21,7 @@ from delaysim.settings.config import LearnerConf
 from delaysim.train.behaviour import Mismatch, mismatch_of
 from delaysim.train.gradient import NO_RULE, Gradient, Rule, trained
 from delaysim.train.minibatch import again, fresh_log_ratio, scored, some, unscored
-from delaysim.train.schedule import learning_rate
+from delaysim.train.schedule import peak_share
 from delaysim.train.scoring import MicroBatch, Scorer, logps
 
 
@@ -191,7 +191,7 @@ class Learner:
             raise Collapsed(f"update {update}: the gradient's norm is {norm}")
         if norm > self._conf.clip:
             torch._foreach_mul_(gradients, self._conf.clip / norm)
-        lr = scale * learning_rate(self._conf, update, self._updates)
+        lr = scale * self._conf.lr * peak_share(self._conf, update, self._updates)
         for group in self._optimiser.param_groups:
             group["lr"] = lr
         if scale > 0:
