@@ -27,7 +27,7 @@ BAD = {
     ): "no suite chosen: add one of +suite=fixed_delay, +suite=simulated_async, +suite=no_delay, +suite=measured",
     ("+suite=fixed_delay", "D=abc"): "D=abc: expected a whole number",
     ("+suite=fixed_delay", "seed=1.5"): "seed=1.5: expected a whole number",
-    ("+suite=nope",): "suite=nope: there is no such suite; choose one of fixed_delay, no_delay, simulated_async",
+    ("+suite=nope",): "suite=nope: there is no such suite; choose one of fixed_delay, measured, no_delay, ",
     ("suite=fixed_delay",): "write +suite=",
     ("+suite=fixed_delay", "updtaes=1"): "updtaes: there is no such setting; did you mean updates?",
     ("+suite=fixed_delay", "estimator.epss=1"): "estimator.epss: there is no such setting",

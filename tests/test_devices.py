@@ -20,6 +20,7 @@ from delaysim.policy.sample import Decoding, sample
 from delaysim.policy.tiny import build_model
 from delaysim.settings.models import TinyModelConf, TinyMoeConf
 
+ONE_OR_TWO = "give one, or two: the learner's and the sampler's, e.g. devices=[cuda:0,cuda:1]"
 STOPS_EVERY_OTHER = torch.tensor([3, CODEC.EOS])
 
 
@@ -128,9 +129,10 @@ def test_a_mixture_of_experts_is_scored_on_its_device(monkeypatch):
 @pytest.mark.parametrize(
     ("devices", "message"),
     [
-        ("[cuda:0,cuda:1]", "devices=[cuda:0,cuda:1]: a run has one device; give devices=[cpu] or devices=[cuda:0]"),
-        ("[]", "devices=[]: a run has one device; give devices=[cpu] or devices=[cuda:0]"),
-        ("[gpu]", "devices=[gpu]: give devices=[cpu] or devices=[cuda:0]"),
+        ("[cpu,cpu,cpu]", f"devices=[cpu,cpu,cpu]: {ONE_OR_TWO}"),
+        ("[]", f"devices=[]: {ONE_OR_TWO}"),
+        ("[cpu,gpu]", "devices=[cpu,gpu]: gpu is no device; write cpu, or cuda:0"),
+        ("[cuda]", "devices=[cuda]: cuda is no device; write cpu, or cuda:0"),
     ],
 )
 def test_devices_that_cannot_be_meant_are_refused(devices, message):
@@ -141,7 +143,9 @@ def test_devices_that_cannot_be_meant_are_refused(devices, message):
 
 def test_a_gpu_that_is_not_there_is_refused():
     model = build_model(TinyModelConf())
-    with pytest.raises(UserError, match=r"^devices=\[cuda:63\]: torch sees \d+ CUDA devices; use devices=\[cpu\]"):
+    with pytest.raises(UserError, match=r"^devices: torch sees \d+ CUDA devices, no cuda:63; use devices=\[cpu\]"):
         place(model, ["cuda:63"])
+    with pytest.raises(UserError, match="no cuda:63"):
+        place(model, ["cpu", "cuda:63"])
     place(model, ["cpu"])
     assert model.device.type == "cpu"

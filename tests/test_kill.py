@@ -62,12 +62,12 @@ def die_at(place: str, count: int, case: str, path: Path) -> None:
     import delaysim.run.evaluate
     import delaysim.run.rollouts
     import delaysim.tensors
-    import delaysim.train.learner
+    import delaysim.train.scoring
 
     module, name = {
         "generation": (delaysim.run.rollouts, "Draw"),
         "evaluation": (delaysim.run.evaluate, "Draw"),
-        "update": (delaysim.train.learner, "score"),
+        "update": (delaysim.train.scoring, "score_packs"),
         "checkpoint": (delaysim.tensors, "save_file"),
         "pointer": (delaysim.run.checkpoint, "write_json"),
         "pilot": (delaysim.run.rollouts, "Draw"),

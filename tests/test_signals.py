@@ -9,9 +9,9 @@ from settings import fingerprint, rows, run, small_config
 
 from delaysim.run import evaluate, rollouts
 from delaysim.run.records import FILES
-from delaysim.train import learner
+from delaysim.train import scoring
 
-PLACES = {"generation": (rollouts, "Draw"), "update": (learner, "score"), "evaluation": (evaluate, "Draw")}
+PLACES = {"generation": (rollouts, "Draw"), "update": (scoring, "score_packs"), "evaluation": (evaluate, "Draw")}
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from learners import CODEC, tiny_base
 from settings import fingerprint, rows, run, small_config
 from stopping import finished, stopped_and_resumed
 
-from delaysim.errors import SamplerFailed, UserError
+from delaysim.errors import SamplerFailed
 from delaysim.policy.remote import RemoteSampler, Seat
 from delaysim.policy.sample import Decoding
 from delaysim.policy.sampler import Draw, HfSampler
@@ -229,13 +229,3 @@ def test_a_sampler_that_dies_beside_an_update_ends_the_run_cleanly(base_cache, t
     assert ended.message == "the sampler's process ended with code -9; it goes on from its last checkpoint"
     assert run(small_config("D=2", TWO), tmp_path / "run").state == "done"
     assert fingerprint(tmp_path / "run") == finished(["D=2"], tmp_path / "whole")
-
-
-def test_devices_that_cannot_be_meant_are_refused():
-    for devices, message in (
-        ("[cpu,cpu,cpu]", "give one, or two"),
-        ("[]", "give one, or two"),
-        ("[gpu]", "devices=.*gpu"),
-    ):
-        with pytest.raises(UserError, match=message):
-            small_config(f"devices={devices}")

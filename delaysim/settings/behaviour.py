@@ -12,7 +12,8 @@ AUTO, RECOMPUTED, SAMPLER = BEHAVIOURS = ("auto", "recomputed", "sampler")
 
 def apart(cfg: Any) -> bool:
     """Whether sampler and learner compute with different precision, kernels or copies of the weights."""
-    return cfg.sampler.kind != "hf" or cfg.sampler.dtype is not None or getattr(cfg.model, "dtype", None) == "bfloat16"
+    low = getattr(cfg.model, "dtype", None) == "bfloat16" or cfg.learner.autocasts
+    return cfg.sampler.kind != "hf" or cfg.sampler.dtype is not None or low
 
 
 def recomputes(cfg: Any) -> bool:
