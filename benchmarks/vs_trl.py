@@ -33,9 +33,9 @@ from delaysim.settings.config import (
     EvaluationConf,
     LearnerConf,
     LognormalConf,
-    SamplerConf,
-    TinyModelConf,
 )
+from delaysim.settings.models import TinyModelConf
+from delaysim.settings.samplers import HfSamplerConf
 from delaysim.tasks.chain import CHARACTERS, Chain
 
 B = G = 8
@@ -102,7 +102,7 @@ def our_round(updates: int, seed: int, folder: str) -> tuple[list[dict[str, floa
     cfg = Config(
         suite_name="no_delay", seed=seed, D=None, G=G, B=B, updates=updates, lr=LR,
         clock=ClockConf(85.0, 1.0, 0.0, 0), lengths=LognormalConf(), model=TinyModelConf(), task=ChainConf(),
-        sampler=SamplerConf(max_new_tokens=48), estimator=discover()["grpo"].Params(), learner=LearnerConf(lr=LR),
+        sampler=HfSamplerConf(max_new_tokens=48), estimator=discover()["grpo"].Params(), learner=LearnerConf(lr=LR),
         evaluation=EvaluationConf(every=None, problems=1, samples=0), checkpoint=CheckpointConf(), resume="never",
     )  # fmt: skip
     path = Path(folder) / "run"

@@ -13,6 +13,10 @@ class RunFailed(UserError):
     exit_code = 1
 
 
+class SamplerFailed(RunFailed):
+    """The engine that generates died, ran out of memory or time, or holds other weights; the state can be saved."""
+
+
 class Interrupted(UserError):
     """The user asked a run to stop (exit 130). Its state is saved."""
 

@@ -44,6 +44,10 @@ class Recorded:
     """[tokens], where there were several steps on the mini-batch."""
     versions: Array | None = None
     """[B]; None = update minus delay."""
+    sampler: Array | None = None
+    """[tokens] the sampler's log-probabilities at launch, where `recomputed` stands beside them."""
+    recomputed: Array | None = None
+    """[tokens] the learner's at launch."""
 
 
 def frame(recorded: Recorded) -> bytes:
@@ -58,8 +62,9 @@ def frame(recorded: Recorded) -> bytes:
         "delays": recorded.delays.astype(np.int64),
         "groups": recorded.groups.astype(np.int64),
     }
-    if recorded.proximal is not None:
-        arrays["proximal"] = recorded.proximal.astype(np.float32)
+    for name in ("proximal", "sampler", "recomputed"):
+        if (values := getattr(recorded, name)) is not None:
+            arrays[name] = values.astype(np.float32)
     block = save(arrays)
     return HEADER.pack(len(block)) + block
 

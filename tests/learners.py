@@ -11,7 +11,8 @@ from delaysim.policy.noise import GumbelNoise
 from delaysim.policy.rollout import Group, Response
 from delaysim.policy.sample import Decoding, sample
 from delaysim.policy.tiny import load_tiny
-from delaysim.settings.config import LearnerConf, TinyModelConf
+from delaysim.settings.config import LearnerConf
+from delaysim.settings.models import TinyModelConf
 from delaysim.tasks.chain import Chain
 from delaysim.train.gradient import NO_RULE, Rule
 from delaysim.train.learner import Learner

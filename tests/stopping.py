@@ -15,9 +15,9 @@ def stopped_and_resumed(overrides, path, monkeypatch, update=3):
     """The fingerprint of one stopped after `update`, which is no multiple of its checkpoints, and started again."""
     train = experiment.Experiment._train
 
-    def stop_then_train(self, asked):
+    def stop_then_train(self, asked, *meanwhile):
         self.stopping = asked.update == update
-        train(self, asked)
+        train(self, asked, *meanwhile)
 
     with monkeypatch.context() as patch:
         patch.setattr(experiment.Experiment, "_train", stop_then_train)

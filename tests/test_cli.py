@@ -22,10 +22,12 @@ def delaysim(tmp_path, base_cache):
 
 
 BAD = {
-    ("D=3",): "no suite chosen: add one of +suite=fixed_delay, +suite=simulated_async, +suite=no_delay",
+    (
+        "D=3",
+    ): "no suite chosen: add one of +suite=fixed_delay, +suite=simulated_async, +suite=no_delay, +suite=measured",
     ("+suite=fixed_delay", "D=abc"): "D=abc: expected a whole number",
     ("+suite=fixed_delay", "seed=1.5"): "seed=1.5: expected a whole number",
-    ("+suite=nope",): "suite=nope: there is no such suite; choose one of fixed_delay, no_delay, simulated_async",
+    ("+suite=nope",): "suite=nope: there is no such suite; choose one of fixed_delay, measured, no_delay, ",
     ("suite=fixed_delay",): "write +suite=",
     ("+suite=fixed_delay", "updtaes=1"): "updtaes: there is no such setting; did you mean updates?",
     ("+suite=fixed_delay", "estimator.epss=1"): "estimator.epss: there is no such setting",
@@ -50,13 +52,11 @@ BAD = {
     ("+suite=simulated_async", "clock.workers=0"): "clock.workers=0: give 1 or more",
     ("+suite=fixed_delay", "mode=trian"): "mode=trian: choose one of train, trace, plan",
     ("+suite=fixed_delay", "model=pretrained"): "model.path is not set: give model.path=...",
-    ("+suite=fixed_delay", "model=pretrained", "task=gsm8k", "model.path=nowhere"): "task.path is not set",
+    ("+suite=fixed_delay", "model=pretrained", "task=custom", "model.path=nowhere"): "task.path is not set",
     ("+suite=fixed_delay", "task=gsm8k", "task.path=absent.jsonl"): "absent.jsonl",
     ("+suite=fixed_delay", "resume=must"): "resume=must, but there is no run in",
     ("mode=trace", "+suite=simulated_async", "lengths=recorded", "lengths.path=no.csv", "lengths.column=x"): "no.csv",
-    (
-        "frobnicate",
-    ): "'frobnicate' is neither a command (status, resume, theory, check-estimator, screen) nor a setting (KEY=VALUE)",
+    ("frobnicate",): "'frobnicate' is neither a command (status, resume, theory, ",
     ("status", "nowhere"): "nowhere is not a directory",
     ("screen", "nowhere"): "nowhere: there is no such run directory or file of groups (.jsonl)",
     ("check-estimator", "nowhere.py"): "nowhere.py is not a file",
@@ -92,6 +92,8 @@ def test_debug_shows_the_traceback(delaysim, monkeypatch):
         ("mode=plan", "-m", "+suite=fixed_delay", "D=0,128"),
         ("status", "."),
         ("theory", "--D", "32", "--updates", "800"),
+        ("grade", "--help"),
+        ("audit-verifier", "--help"),
     ],
     ids=" ".join,
 )

@@ -13,7 +13,7 @@ from delaysim.policy.noise import GumbelNoise
 from delaysim.policy.sample import Decoding, sample
 from delaysim.policy.score import Row, score
 from delaysim.policy.tiny import load_tiny
-from delaysim.settings.config import TinyModelConf
+from delaysim.settings.models import TinyModelConf
 from delaysim.tasks.chain import Chain
 
 B, G, N = 2, 4, 8

@@ -9,9 +9,8 @@ from delaysim.policy.model import Policy
 from delaysim.policy.noise import GumbelNoise
 from delaysim.policy.sample import Decoding, sample
 from delaysim.policy.tiny import load_tiny
-from delaysim.run import evaluate as module
 from delaysim.run.evaluate import evaluate
-from delaysim.settings.config import TinyModelConf
+from delaysim.settings.models import TinyModelConf
 from delaysim.tasks.chain import Chain
 
 CODEC = CharacterCodec()
@@ -24,8 +23,8 @@ def policy(base_cache):
     return Policy(load_tiny(TinyModelConf(sft_steps=60), Chain(), lambda *_: None).eval(), CODEC)
 
 
-def evaluated(policy, problems=10, samples=2, version=20):
-    return evaluate(policy, Chain(), Chain().held_out(problems), samples, DECODING, version)
+def evaluated(policy, problems=10, samples=2, version=20, batch=64):
+    return evaluate(policy, Chain(), Chain().held_out(problems), samples, DECODING, version, batch)
 
 
 def test_one_row_per_problem_and_response_in_order(policy):
@@ -53,11 +52,10 @@ def test_rows_say_what_the_tokens_say(policy):
         assert row["correct"] == (stopped and text.endswith(">" + problem.answer))
 
 
-def test_the_first_problems_do_not_depend_on_how_many_there_are(policy, monkeypatch):
+def test_the_first_problems_do_not_depend_on_how_many_there_are(policy):
     ten = evaluated(policy)
     assert evaluated(policy, problems=4) == ten[:12]
-    monkeypatch.setattr(module, "BATCH", 3)
-    assert evaluated(policy) == ten
+    assert evaluated(policy, batch=3) == ten
 
 
 def test_more_samples_add_rows_and_change_none(policy):

@@ -48,6 +48,8 @@ def test_one_meaning_is_one_id(suite, one, other):
         "threads=2",
         "resume=must",
         "resume=never",
+        "devices=[cuda:0]",
+        "plan.memory_gb=80",
         "checkpoint.every=3",
         "runs_dir=/elsewhere",
         "model.seconds_per_update=9",
@@ -89,6 +91,8 @@ CHANGES = {
         "evaluation.every=3",
         "evaluation.problems=9",
         "evaluation.samples=1",
+        "evaluation.batch=8",
+        "model=tiny_moe",
     ],
     COUPLED: ["lam=2", "clock.eta=5", "clock.L_ref=20.5", "clock.t_min=0.5", "clock.pilot=7", "updates=9"],
 }
@@ -102,9 +106,30 @@ def test_what_a_row_depends_on_is_in(suite):
     assert len(hashes) == len(ids), "the hash alone must tell them apart"
 
 
+ON = {
+    "kl": 0.1,
+    "updates_per_batch": 2,
+    "tokens": 512,
+    "logits": 64,
+    "gradient_checkpointing": True,
+    "precision": "bf16_autocast",
+    "schedule": "cosine",
+}
+"""A value of every setting of the learner that counts only where it is on."""
+
+
+@pytest.mark.parametrize("key", ON)
+def test_what_is_off_by_default_counts_where_it_is_on(key):
+    assert name(f"learner.{key}={ON[key]}") != name()
+    off = identity.OFF[key]
+    assert name(f"learner.{key}={'null' if off is None else off}") == name()
+
+
 def test_every_setting_of_learner_and_sampler_is_in():
     """A field that is added to either is part of the id without anybody remembering it."""
-    cfg = make_config("learner.kl=0.1", "learner.updates_per_batch=2")
+    settings = (f"learner.{key}={value}" for key, value in ON.items())
+    cfg = make_config("evaluation.batch=8", "sampler.dtype=bfloat16", *settings)
+    assert set(ON) == set(identity.OFF)
     settings = identity.identity(cfg)
     for part in ("learner", "sampler", "evaluation"):
         assert set(settings[part]) == {field.name for field in fields(getattr(cfg, part))}

@@ -62,15 +62,15 @@ def die_at(place: str, count: int, case: str, path: Path) -> None:
     import delaysim.run.evaluate
     import delaysim.run.rollouts
     import delaysim.tensors
-    import delaysim.train.learner
+    import delaysim.train.scoring
 
     module, name = {
-        "generation": (delaysim.run.rollouts, "sample"),
-        "evaluation": (delaysim.run.evaluate, "sample"),
-        "update": (delaysim.train.learner, "score"),
+        "generation": (delaysim.run.rollouts, "Draw"),
+        "evaluation": (delaysim.run.evaluate, "Draw"),
+        "update": (delaysim.train.scoring, "score_packs"),
         "checkpoint": (delaysim.tensors, "save_file"),
         "pointer": (delaysim.run.checkpoint, "write_json"),
-        "pilot": (delaysim.run.rollouts, "sample"),
+        "pilot": (delaysim.run.rollouts, "Draw"),
     }[place]
     original, calls = getattr(module, name), [0]
 
@@ -99,7 +99,7 @@ def die_at(place: str, count: int, case: str, path: Path) -> None:
         ("update", 1, "fixed"),
         ("update", 8, "coupled"),
         ("evaluation", 1, "fixed"),
-        ("evaluation", 3, "fixed"),
+        ("evaluation", 2, "fixed"),
         ("checkpoint", 1, "fixed"),
         ("checkpoint", 4, "fixed"),
         ("pointer", 2, "fixed"),

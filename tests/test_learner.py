@@ -9,7 +9,8 @@ from delaysim.policy.codec import CharacterCodec
 from delaysim.policy.rollout import Group, Response
 from delaysim.policy.sample import Decoding
 from delaysim.policy.tiny import load_tiny
-from delaysim.settings.config import LearnerConf, TinyModelConf
+from delaysim.settings.config import LearnerConf
+from delaysim.settings.models import TinyModelConf
 from delaysim.tasks.chain import Chain
 from delaysim.train.learner import Collapsed, Learner
 

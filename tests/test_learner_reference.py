@@ -14,7 +14,8 @@ from delaysim.policy.noise import GumbelNoise
 from delaysim.policy.rollout import Group, Response
 from delaysim.policy.sample import Decoding, sample
 from delaysim.policy.tiny import load_tiny
-from delaysim.settings.config import LearnerConf, TinyModelConf
+from delaysim.settings.config import LearnerConf
+from delaysim.settings.models import TinyModelConf
 from delaysim.tasks.chain import Chain
 from delaysim.train.diagnostics import group_rows, update_row
 from delaysim.train.learner import Collapsed, Learner

@@ -9,9 +9,9 @@ from settings import fingerprint, rows, run, small_config
 
 from delaysim.run import evaluate, rollouts
 from delaysim.run.records import FILES
-from delaysim.train import learner
+from delaysim.train import scoring
 
-PLACES = {"generation": (rollouts, "sample"), "update": (learner, "score"), "evaluation": (evaluate, "sample")}
+PLACES = {"generation": (rollouts, "Draw"), "update": (scoring, "score_packs"), "evaluation": (evaluate, "Draw")}
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +44,7 @@ def signal_in(monkeypatch, place, count, *signals):
         ("generation", 6, signal.SIGTERM, "stopped while generating for update 0, state saved"),
         ("generation", 9, signal.SIGINT, "stopped while generating for update 1, state saved"),
         ("update", 5, signal.SIGINT, "stopped after update 5 of 8, state saved"),
-        ("evaluation", 3, signal.SIGTERM, "stopped after update 4 of 8, state saved"),
+        ("evaluation", 2, signal.SIGTERM, "stopped after update 4 of 8, state saved"),
     ],
 )
 def test_one_signal_stops_at_the_next_safe_point(whole, tmp_path, monkeypatch, place, count, number, message):

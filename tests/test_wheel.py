@@ -57,3 +57,18 @@ def test_the_wheel_trains_and_traces_in_a_crowded_directory(installed, crowded, 
         assert done.returncode == 0, done.stderr
     assert len(list(crowded.glob("runs/fixed_delay/*/trace.parquet"))) == 1
     assert len(list(crowded.glob("runs/trace/*/trace.parquet"))) == 1
+
+
+def test_the_wheel_grades_with_its_patches_and_its_workers(installed, crowded):
+    rows = (
+        '{"gold": "", "id": "gaokao/part1.en_zh.json#167", "prediction": "3/10"}',
+        '{"gold": "2", "prediction": "4^{1/2}"}',
+    )
+    (crowded / "answers.jsonl").write_text("\n".join(rows))
+    done = subprocess.run(
+        [installed / "delaysim", "grade", "answers.jsonl", "--format", "json"],
+        cwd=crowded,
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout.count('"correct"')) == (0, 2), done.stderr

@@ -11,7 +11,7 @@ from delaysim.errors import UserError
 from delaysim.files import read_json
 from delaysim.run.records import SCHEMA, read_rows
 from delaysim.settings.configfile import load_config
-from delaysim.settings.identity import estimator_name, model_name, threshold
+from delaysim.settings.identity import estimator_name, model_name, task_name, threshold
 
 
 class Frames(NamedTuple):
@@ -78,7 +78,7 @@ def _run_row(run: Path) -> dict[str, Any]:
         "seed": cfg.seed,
         "lr": cfg.learner.lr,
         "model": model_name(cfg),
-        "task": cfg.task.kind,
+        "task": task_name(cfg),
         "state": status.get("state"),
         "error": status.get("error"),
         **moments,

@@ -9,7 +9,10 @@ from typing import Any
 
 from rich.table import Table
 
+from delaysim.cli.audit_verifier import audit_verifier
 from delaysim.cli.check_estimator import check_estimator
+from delaysim.cli.evaluate import evaluate
+from delaysim.cli.grade import grade
 from delaysim.cli.screen import screen
 from delaysim.cli.theory import theory
 from delaysim.errors import UserError
@@ -96,4 +99,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "theory": theory,
     "check-estimator": check_estimator,
     "screen": screen,
+    "evaluate": evaluate,
+    "grade": grade,
+    "audit-verifier": audit_verifier,
 }

@@ -104,7 +104,8 @@ def compose_and_run(composed: DictConfig) -> None:
 def to_config(composed: DictConfig) -> Config:
     """The composed configuration as dataclasses, checked. Raises UserError."""
     if composed.get("suite_name") is None:
-        raise UserError("no suite chosen: add one of +suite=fixed_delay, +suite=simulated_async, +suite=no_delay")
+        names = "+suite=fixed_delay, +suite=simulated_async, +suite=no_delay, +suite=measured"
+        raise UserError(f"no suite chosen: add one of {names}")
     try:
         cfg = OmegaConf.to_object(composed)
     except OmegaConfBaseException as error:

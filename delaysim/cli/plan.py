@@ -11,11 +11,15 @@ from rich.table import Table
 from delaysim.clock.law import fixed_delay_sim_time
 from delaysim.files import read_json
 from delaysim.ratios import BYTES_PER_TOKEN
+from delaysim.run.footprint import PROMPT_TOKENS, device_memory, footprint, peaks
 from delaysim.run.progress import clock_time, requested_delay
 from delaysim.run.provenance import cpu
 from delaysim.run.records import read_rows
-from delaysim.settings.config import AUTO, Config, TinyModelConf
-from delaysim.settings.identity import identity, needs_pilot, run_path
+from delaysim.settings.behaviour import recomputes
+from delaysim.settings.chosen import chosen_estimator
+from delaysim.settings.config import AUTO, Config, LognormalConf
+from delaysim.settings.identity import identity, model_name, needs_pilot, run_path
+from delaysim.settings.models import TinyModelConf
 
 RESPONSES = 64
 """The model files give seconds for an update of this many responses."""
@@ -47,6 +51,8 @@ class Planned:
     """Of it, at most, token log-probabilities for `delaysim screen` [bytes]."""
     sim_time: float | None
     source: str
+    memory: list[str]
+    """What it needs on its device and whether that fits, as lines."""
 
 
 def plan_one(cfg: Config) -> Planned:
@@ -54,12 +60,8 @@ def plan_one(cfg: Config) -> Planned:
     path = run_path(cfg)
     responses, evaluated = cfg.updates * cfg.B * cfg.G, _evaluated(cfg)
     pilot = cfg.clock.pilot * cfg.G if needs_pilot(cfg) else 0
-    known = _measured(cfg)
     total = responses + _in_system(cfg) * cfg.G + pilot
-    if known is None:
-        seconds, tokens = cfg.model.seconds_per_update / RESPONSES * (total + evaluated / 3), _tokens_bound(cfg, total)
-    else:
-        seconds, tokens = known.seconds_per_response * total, known.tokens_per_response * total
+    seconds, tokens, source = _cost_of(cfg, total, evaluated)
     return Planned(
         path=path,
         state=_state(path),
@@ -70,7 +72,8 @@ def plan_one(cfg: Config) -> Planned:
         disk=_disk(cfg, evaluated),
         ratios=_ratios(cfg),
         sim_time=_sim_time(cfg),
-        source=f"{known.runs} finished runs here" if known else "the model's yaml",
+        source=source,
+        memory=memory_lines(cfg),
     )
 
 
@@ -93,6 +96,33 @@ def print_plan(planned: list[Planned], console: Console) -> None:
         f"{_size(sum(p.disk for p in todo))} on disk; times from {', '.join(sorted({p.source for p in planned}))}",
         markup=False,
     )
+    for lines in dict.fromkeys(tuple(p.memory) for p in planned):
+        for line in lines:
+            console.print(line, markup=False)
+
+
+def _cost_of(cfg: Config, responses: int, evaluated: int) -> tuple[float, float, str]:
+    """Seconds and tokens of the responses, and where the numbers come from."""
+    known = _measured(cfg)
+    if known is not None:
+        source = f"{known.runs} finished runs here"
+        return known.seconds_per_response * responses, known.tokens_per_response * responses, source
+    speed = None if isinstance(cfg.model, TinyModelConf) else cfg.model.speed
+    if speed is None:
+        seconds = cfg.model.seconds_per_update / RESPONSES * (responses + evaluated / 3)
+        return seconds, _tokens_bound(cfg, responses), "the model's yaml"
+    length = _mean_length(cfg)
+    sampled, trained = (responses + evaluated) * length, responses * (length + PROMPT_TOKENS)
+    first_look = 0 if chosen_estimator(cfg.estimator).scope == "response" else 1 / 3  # of a pass with gradients
+    passes = cfg.learner.updates_per_batch * (1 + first_look)
+    seconds = sampled / getattr(speed, cfg.sampler.kind) + trained * passes / speed.train
+    return seconds, responses * length, f"speeds assumed in the model's yaml, {length:.0f} tokens a response"
+
+
+def _mean_length(cfg: Config) -> float:
+    """Assumed mean response [tokens]: of `lengths` where it is a law, within the limit."""
+    mean = cfg.lengths.mean if isinstance(cfg.lengths, LognormalConf) else cfg.sampler.max_new_tokens / 2
+    return min(mean, cfg.sampler.max_new_tokens)
 
 
 def _evaluated(cfg: Config) -> int:
@@ -115,22 +145,23 @@ def _tokens_bound(cfg: Config, responses: int) -> float:
 
 def _disk(cfg: Config, evaluated: int) -> float:
     rows = cfg.updates * (BYTES_PER_UPDATE + cfg.B * BYTES_PER_GROUP) + evaluated * BYTES_PER_EVAL
-    return rows + 3 * _weights(cfg) + _ratios(cfg)
+    size = footprint(cfg)
+    checkpoint = 3 * _weights(cfg) if size is None else size.checkpoint
+    return rows + 2 * checkpoint + _ratios(cfg)  # one checkpoint is written before the last is removed
 
 
 def _ratios(cfg: Config) -> float:
     """Bytes of ratios.bin at most: every response of the longest length."""
-    per_token = BYTES_PER_TOKEN * (1.5 if cfg.learner.updates_per_batch > 1 else 1.0)  # and the proximal policy's
+    copies = (
+        1 + 0.5 * (cfg.learner.updates_per_batch > 1) + recomputes(cfg)
+    )  # and the proximal policy's; and both sides'
+    per_token = BYTES_PER_TOKEN * copies
     share = {"all": 1.0, "sample": 0.1, "none": 0.0}[cfg.record.ratios]
     return share * cfg.updates * cfg.B * cfg.G * cfg.sampler.max_new_tokens * per_token
 
 
 def _weights(cfg: Config) -> float:
-    """Bytes of one copy of the weights, roughly; a checkpoint has them and two moments."""
-    if isinstance(cfg.model, TinyModelConf):
-        m = cfg.model
-        attention = 2 * m.hidden_size * m.head_dim * (m.heads + m.kv_heads)
-        return 4.0 * (m.layers * (attention + 3 * m.hidden_size * m.intermediate_size) + 2 * 17 * m.hidden_size)
+    """Bytes of one copy of the weights of a model whose shape is not known, roughly."""
     from delaysim.data import resolve_model_path
 
     path = resolve_model_path(cfg.model.path)
@@ -176,6 +207,29 @@ def _cost(run: Path) -> tuple[float, float] | None:
     if not updates or not launches:
         return None
     return sum(row["wall_s"] for row in updates) / launches, tokens / launches
+
+
+def memory_lines(cfg: Config) -> list[str]:
+    """Peaks of learner and sampler, what they are made of, and whether they fit the device."""
+    size, device = footprint(cfg), device_memory(cfg)
+    if size is None:
+        return [f"memory         {model_name(cfg)}: not known before its config.json is here; model.shape= gives it"]
+    whole = size.parameters == size.trained
+    trained = f"{size.parameters / 1e6:,.2f}M parameters" + ("" if whole else f", {size.trained / 1e6:,.1f}M trained")
+    use = "; ".join(f"{name}: {_verdict(peak, device)}" for name, peak in peaks(cfg, size, device).items())
+    parts = ", ".join(f"{name} {_size(count)}" for name, count in size.parts.items())
+    return [
+        f"memory         {model_name(cfg)} ({trained}) on {use}",
+        f"               learner {_size(size.learner)}, sampler {_size(size.sampler)}, "
+        f"checkpoint {_size(size.checkpoint)} on disk",
+        f"               {parts}",
+    ]
+
+
+def _verdict(peak: float, device: float | None) -> str:
+    if device is None:
+        return f"{_size(peak)} at its peak; plan.memory_gb=80 says whether that fits"
+    return f"{_size(peak)} at its peak {'fits' if peak <= device else 'does NOT fit'} {_size(device)}"
 
 
 def _size(count: float) -> str:

@@ -24,6 +24,7 @@ EXAMPLES = """examples:
   delaysim screen runs/fixed_delay/grpo-D64-...            the estimators of the literature on what one run recorded
   delaysim screen RUN_DIR --estimators grpo gmc:eps=0.1 my_loss.py:cap=3
   delaysim screen RUN_DIR --match intervention --to gmc    thresholds of equal strength
+  delaysim screen RUN_DIR --mismatch                       engine mismatch in place of delay
   delaysim screen groups.jsonl --format json               groups from elsewhere (docs/screening.md)
 """
 
@@ -57,6 +58,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--match", choices=("intervention", "removed_mass", "second_moment"),
                         help="set every threshold so that this is as strong as the --to estimator's")  # fmt: skip
     parser.add_argument("--to", metavar="NAME", help="whose strength is matched (default: the first estimator)")
+    parser.add_argument("--mismatch", action="store_true",
+                        help="the log-ratio between sampler and learner at launch in place of the delay's")  # fmt: skip
     parser.add_argument("--format", choices=("table", "json", "csv"), default="table")
     parser.add_argument("--figure", metavar="STEM", help="also draw STEM.svg and STEM.png")
     parser.add_argument("--groups-per-update", type=int, default=8, metavar="B",
@@ -79,7 +82,7 @@ def _matched(named: dict[str, "Estimator"], sources: list[Path], options: Any) -
     to = options.to or next(iter(named))
     if to not in named:
         raise UserError(f"--to {to}: not among the estimators; choose one of {', '.join(named)}")
-    batches = thinned(batch.data for batch in read(sources, options.groups_per_update))
+    batches = thinned(batch.data for batch in read(sources, options.groups_per_update, mismatch=options.mismatch))
     target = strength(named[to], batches, options.match)
     if options.format == "table":
         plain_console().print(f"{options.match} of {to}: {target:.4g}", markup=False)
@@ -105,7 +108,7 @@ def _run(named: dict[str, "Estimator"], sources: list[Path], options: Any) -> "S
     def look(batch: "Batch") -> "dict[str, PerGroup]":
         return {label: _examined(batch, tally.estimator) for label, tally in tallies.items()}
 
-    batches = read(sources, options.groups_per_update, TOGETHER)
+    batches = read(sources, options.groups_per_update, TOGETHER, options.mismatch)
     for batch, found in ordered(look, batches, os.cpu_count() or 1):
         for label, tally in tallies.items():
             tally.add(batch.data, found[label])

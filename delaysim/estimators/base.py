@@ -151,4 +151,9 @@ def aggregation_weights(mask: Tensor, kind: str, longest: int = 1) -> Tensor:
 
 def loss_weights(batch: GroupBatch, kappa: Tensor, aggregation: str, longest: int = 1) -> Tensor:
     """[B, G, T] the factor of each token's log-probability in the objective to be maximised."""
-    return kappa * batch.advantage * aggregation_weights(batch.mask, aggregation, longest)
+    return weighted(batch, kappa, aggregation_weights(batch.mask, aggregation, longest))
+
+
+def weighted(batch: GroupBatch, kappa: Tensor, share: Tensor) -> Tensor:
+    """The same, with the aggregation weights of the whole mini-batch where `batch` is a part of it."""
+    return kappa * batch.advantage * share

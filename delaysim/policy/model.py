@@ -1,23 +1,33 @@
-"""A model with its codec, from the configuration."""
+"""A model with its codec and its sampler, from the configuration."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
+import torch
 from transformers import PreTrainedModel
 
 from delaysim.errors import UserError
 from delaysim.policy.codec import CharacterCodec, Codec
+from delaysim.policy.sampler import HfSampler, Sampler
 from delaysim.policy.tiny import Progress, load_tiny
-from delaysim.settings.config import PretrainedModelConf, TinyModelConf
+from delaysim.settings.models import PretrainedModelConf, TinyModelConf
 from delaysim.tasks.chain import Chain
 
 
 @dataclass(frozen=True)
 class Policy:
-    """What samples and what is trained: on one device they are the same weights."""
+    """What samples and what is trained: the same weights, unless the sampler has its own."""
 
     model: PreTrainedModel
     codec: Codec
+    own: Sampler | None = None
+    """A sampler with weights of its own."""
+
+    @cached_property
+    def sampler(self) -> Sampler:
+        """Who draws this policy's responses."""
+        return self.own or HfSampler(self.model, self.codec.vocabulary)
 
 
 def load_policy(conf: TinyModelConf | PretrainedModelConf, task: Any, progress: Progress) -> Policy:
@@ -29,3 +39,14 @@ def load_policy(conf: TinyModelConf | PretrainedModelConf, task: Any, progress: 
     from delaysim.policy.pretrained import load_pretrained
 
     return load_pretrained(conf)
+
+
+def with_sampler(policy: Policy, conf: Any) -> Policy:
+    """The policy with the sampler of `conf`. Raises UserError where its package is missing, SamplerFailed."""
+    if conf.kind == "vllm":
+        from delaysim.policy.vllm_sampler import VllmSampler
+
+        return replace(policy, own=VllmSampler(policy.model, policy.codec, conf))
+    if conf.dtype is None:
+        return policy
+    return replace(policy, own=HfSampler(policy.model, policy.codec.vocabulary, getattr(torch, conf.dtype)))

@@ -19,11 +19,12 @@ from delaysim.errors import UserError
 from delaysim.files import digest, file_digest, read_json
 from delaysim.policy.base import cached
 from delaysim.policy.codec import TokenizerCodec
+from delaysim.policy.lora import add_adapters
 from delaysim.policy.model import Policy
-from delaysim.policy.noise import GumbelNoise
-from delaysim.policy.sample import Decoding, sample
+from delaysim.policy.sample import Decoding
+from delaysim.policy.sampler import Draw, HfSampler
 from delaysim.policy.score import Row, score
-from delaysim.settings.config import PretrainedModelConf
+from delaysim.settings.models import PretrainedModelConf
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 HUB_FILES = ("*.json", "*.safetensors", "*.model", "*.txt", "*.jinja")
@@ -41,7 +42,9 @@ def load_pretrained(conf: PretrainedModelConf) -> Policy:
         model, tokenizer = _load(folder, dtype)
         stop_ids = _stop_ids(model, tokenizer)
         verify(model.eval().requires_grad_(True))
-    return Policy(model, TokenizerCodec(tokenizer, stop_ids, _width(model)))
+    if conf.lora.rank is not None:
+        add_adapters(model, conf.lora, conf.lora.rank, conf.seed)
+    return Policy(model, TokenizerCodec(tokenizer, stop_ids, _width(model), conf.template))
 
 
 def verify(model: PreTrainedModel) -> None:
@@ -180,9 +183,9 @@ def _verify_logits(model: PreTrainedModel) -> None:
 def _verify_sampler(model: PreTrainedModel) -> None:
     """Two responses to each of two prompts of unequal length: padded, cached sampling against scoring them packed."""
     prompts = [np.arange(1, 1 + n, dtype=np.int32) % _width(model) for n in (7, 2)]
-    noise = GumbelNoise(0, "verify", [(i,) for i in range(4)], _width(model))
+    sampler, draw = HfSampler(model, _width(model)), Draw(0, "verify", [(i,) for i in range(4)])
     try:
-        responses = sample(model, prompts, 2, Decoding(3, 1.0, frozenset()), noise)
+        responses = sampler.sample(prompts, 2, Decoding(3, 1.0, frozenset()), draw)
         rows = [Row(prompts[i // 2], response.tokens) for i, response in enumerate(responses)]
         with torch.no_grad():
             scores = score(model, rows, temperature=1.0, bucket=len(rows), pack=64)

@@ -16,9 +16,11 @@ class Response:
     tokens: Ids
     """[T_i], the stop token included."""
     logp: Logps
-    """[T_i] behaviour log-probability of each token, under the distribution it was sampled from [nats]."""
+    """[T_i] log-probability of each token as the sampler gives it, of the distribution it was sampled from [nats]."""
     finished: bool
     """Ended with a stop token; False = truncated at the length limit."""
+    recomputed: Logps | None = None
+    """[T_i] the same by the learner's own forward pass at launch; None where none was made."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class Group:
     responses: tuple[Response, ...]
     rewards: tuple[float, ...]
     attempt: int = 0
+    ungraded: int = 0
+    """Responses whose grading timed out or lost its worker: reward 0. Not kept beyond the launch."""
 
     @property
     def lengths(self) -> list[int]:

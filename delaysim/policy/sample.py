@@ -8,6 +8,7 @@ import torch
 from transformers import DynamicCache, PreTrainedModel
 
 from delaysim.policy.noise import GumbelNoise
+from delaysim.policy.precision import at_least_float32, autocast
 from delaysim.policy.rollout import Ids, Response
 from delaysim.policy.score import accepts_any_mask
 
@@ -23,6 +24,8 @@ class Decoding:
     temperature: float
     """0 = greedy; the log-probabilities are then those at temperature 1."""
     stop_ids: frozenset[int]
+    autocast: bool = False
+    """Run a float32 model in bfloat16, as its learner does."""
 
 
 @torch.inference_mode()
@@ -30,15 +33,23 @@ def sample(
     model: PreTrainedModel, prompts: Sequence[Ids], repeat: int, decoding: Decoding, noise: GumbelNoise | None
 ) -> list[Response]:
     """`repeat` responses to each prompt, in order. `noise` has one row per response; None decodes greedily."""
+    with autocast(model.device, decoding.autocast):
+        return _sample(model, prompts, repeat, decoding, noise)
+
+
+def _sample(
+    model: PreTrainedModel, prompts: Sequence[Ids], repeat: int, decoding: Decoding, noise: GumbelNoise | None
+) -> list[Response]:
     batch = _Batch.prefill(model, prompts, repeat)
     stop = torch.tensor(sorted(decoding.stop_ids))
     for position in range(decoding.max_new_tokens):
-        logits = batch.logits.float()
+        logits = at_least_float32(batch.logits)
         if decoding.temperature > 0:
             logits = logits / decoding.temperature
         logp = logits.log_softmax(-1)
-        token = (logits if noise is None else logits + noise.at(position)).argmax(-1)
-        batch.record(token, logp.gather(1, token[:, None])[:, 0], torch.isin(token, stop))
+        token = (logits if noise is None else logits + noise.at(position).to(logits.device)).argmax(-1)
+        chosen = token.cpu()
+        batch.record(chosen, logp.gather(1, token[:, None])[:, 0].cpu(), torch.isin(chosen, stop))
         if batch.all_finished or position == decoding.max_new_tokens - 1:
             break
         batch.advance(model, token, noise)
@@ -58,6 +69,7 @@ class _Batch:
     """[rows] next position id."""
     row: list[int]
     done: torch.Tensor
+    """[rows] on the CPU, like all that decides what to do next."""
     tokens: list[list[int]] = field(default_factory=list)
     logps: list[list[float]] = field(default_factory=list)
     finished: list[bool] = field(default_factory=list)
@@ -70,6 +82,7 @@ class _Batch:
         for i, prompt in enumerate(prompts):
             ids[i, width - len(prompt) :] = torch.from_numpy(prompt.astype(np.int64))
             attend[i, width - len(prompt) :] = 1
+        ids, attend = ids.to(model.device), attend.to(model.device)
         cache = DynamicCache()
         positions = (attend.cumsum(-1) - 1).clamp(min=0)
         logits = model(
@@ -79,7 +92,8 @@ class _Batch:
         mask = attend.repeat_interleave(repeat, 0)
         if accepts_any_mask(model):
             hidden = (mask == 0)[:, None, None, :]
-            mask = torch.zeros(hidden.shape, dtype=model.dtype).masked_fill_(hidden, torch.finfo(model.dtype).min)
+            lowest = torch.finfo(model.dtype).min
+            mask = torch.zeros(hidden.shape, dtype=model.dtype, device=model.device).masked_fill_(hidden, lowest)
         lengths = attend.sum(-1).repeat_interleave(repeat)
         tokens: list[list[int]] = [[] for _ in range(rows)]
         logps: list[list[float]] = [[] for _ in range(rows)]
@@ -119,12 +133,13 @@ class _Batch:
     def _retire(self, token: torch.Tensor, noise: GumbelNoise | None) -> torch.Tensor:
         index = (~self.done).nonzero()[:, 0]
         rows = index.tolist()
-        self.cache.batch_select_indices(index)
-        self.mask, self.position, self.done = self.mask[index], self.position[index], self.done[index]
+        live = index.to(token.device)
+        self.cache.batch_select_indices(live)
+        self.mask, self.position, self.done = self.mask[live], self.position[live], self.done[index]
         self.row = [self.row[row] for row in rows]
         if noise is not None:
             noise.keep(rows, index)
-        return token[index]
+        return token[live]
 
     def responses(self) -> list[Response]:
         return [

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
+from delaysim.policy.precision import at_least_float32, own_casts
 from delaysim.policy.rollout import Ids
 
 
@@ -28,23 +30,27 @@ class Scores:
     """Log-probabilities of all response tokens of a batch."""
 
     logp: torch.Tensor
-    """[tokens] nats; carries gradients when scored with them."""
+    """[tokens] nats, on the model's device; carries gradients when scored with them."""
     entropy: torch.Tensor
-    """[tokens] softmax entropy of the current weights at each response token [nats]."""
+    """[tokens] softmax entropy of the current weights at each response token [nats], on the model's device."""
     row: torch.Tensor
-    """[tokens] which row a token belongs to."""
+    """[tokens] which row a token belongs to, on the CPU."""
     position: torch.Tensor
-    """[tokens] its position in the response."""
+    """[tokens] its position in the response, on the CPU."""
 
-    def padded(self, rows: int, values: torch.Tensor) -> torch.Tensor:
-        """[rows, T] the token values laid out by row, 0 on padding."""
-        out = values.new_zeros(rows, int(self.position.max()) + 1)
-        out[self.row, self.position] = values
+    def padded(self, rows: int, values: torch.Tensor, width: int | None = None) -> torch.Tensor:
+        """[rows, width] the token values laid out by row on the CPU, 0 on padding; null = as wide as the longest."""
+        out = torch.zeros(rows, int(self.position.max()) + 1 if width is None else width, dtype=values.dtype)
+        out[self.row, self.position] = values.cpu()
         return out
 
     def flat(self, table: torch.Tensor) -> torch.Tensor:
-        """[tokens] of a table [rows, T]."""
-        return table[self.row, self.position]
+        """[tokens] of a table [rows, T] on the CPU, ready to multiply the log-probabilities."""
+        return table[self.row, self.position].to(self.logp)
+
+    def detached(self) -> "Scores":
+        """Without the graph."""
+        return Scores(self.logp.detach(), self.entropy, self.row, self.position)
 
 
 @dataclass(frozen=True)
@@ -62,10 +68,27 @@ def score(model: PreTrainedModel, rows: Sequence[Row], temperature: float, bucke
 
     Neighbouring rows with one prompt share a sequence of up to `pack` tokens; 0 = every row has its own.
     """
-    packs = sorted(packed(rows, pack if accepts_any_mask(model) else 0), key=lambda p: (p.length, p.rows))
-    parts = [_score_bucket(model, rows, packs[i : i + bucket], temperature) for i in range(0, len(packs), bucket)]
-    logp, entropy, row, position = (torch.cat(column) for column in zip(*parts, strict=True))
-    return Scores(logp, entropy, row, position)
+    return together([score_packs(model, rows, packs, temperature) for packs in buckets(model, rows, bucket, pack)])
+
+
+def together(parts: Sequence[Scores]) -> Scores:
+    """The scores of several parts of a batch as one."""
+    columns = zip(*((part.logp, part.entropy, part.row, part.position) for part in parts), strict=True)
+    return Scores(*map(torch.cat, columns))
+
+
+def buckets(
+    model: PreTrainedModel, rows: Sequence[Row], bucket: int, pack: int, tokens: int | None = None
+) -> list[list[Pack]]:
+    """What goes through the model together: `bucket` sequences and, with padding, `tokens` tokens at most; or one."""
+    pack = min(pack, tokens or pack) if accepts_any_mask(model) else 0
+    found: list[list[Pack]] = []
+    for p in sorted(packed(rows, pack), key=lambda p: (p.length, p.rows)):
+        full = not found or len(found[-1]) == bucket
+        if full or (tokens is not None and (len(found[-1]) + 1) * p.length > tokens):  # p is the longest so far
+            found.append([])
+        found[-1].append(p)
+    return found
 
 
 def accepts_any_mask(model: PreTrainedModel) -> bool:
@@ -87,20 +110,53 @@ def packed(rows: Sequence[Row], pack: int) -> list[Pack]:
     return packs
 
 
-def _score_bucket(
-    model: PreTrainedModel, rows: Sequence[Row], packs: Sequence[Pack], temperature: float
-) -> tuple[torch.Tensor, ...]:
-    layout = _layout(rows, packs)
+def score_packs(
+    model: PreTrainedModel, rows: Sequence[Row], packs: Sequence[Pack], temperature: float, logits: int | None = None
+) -> Scores:
+    """Score one bucket. At most `logits` response tokens have their logits in memory at once; None = all of them."""
+    layout, device = _layout(rows, packs), model.device
     shared = {}
     if any(len(p.rows) > 1 for p in packs):  # else right padding needs no mask: nothing attends to what follows it
-        shared = {"attention_mask": layout.mask(model.dtype), "position_ids": torch.from_numpy(layout.positions)}
-    hidden = model.get_decoder()(input_ids=torch.from_numpy(layout.ids), use_cache=False, **shared).last_hidden_state
-    logits = model.get_output_embeddings()(hidden.flatten(0, 1)[torch.from_numpy(layout.at)]).float() / temperature
+        positions = torch.from_numpy(layout.positions).to(device)
+        shared = {"attention_mask": layout.mask(model.dtype).to(device), "position_ids": positions}
+    ids = torch.from_numpy(layout.ids).to(device)
+    hidden = model.get_decoder()(input_ids=ids, use_cache=False, **shared).last_hidden_state
+    hidden = hidden.flatten(0, 1)[torch.from_numpy(layout.at).to(device)]
+    target = torch.from_numpy(layout.target).to(device)
+    head = model.get_output_embeddings()
+    if logits is None or len(target) <= logits:
+        logp, entropy = _of_logits(head, temperature, hidden, target)
+    else:
+        logp, entropy = _in_chunks(head, temperature, hidden, target, logits)
+    return Scores(logp, entropy, torch.from_numpy(layout.row), torch.from_numpy(layout.position))
+
+
+def _of_logits(
+    head: torch.nn.Module, temperature: float, hidden: torch.Tensor, target: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """[tokens] log-probabilities of the targets, and [tokens] entropies."""
+    logits = at_least_float32(head(hidden)) / temperature
     log_probabilities = logits.log_softmax(-1)
-    logp = log_probabilities.gather(1, torch.from_numpy(layout.target)[:, None])[:, 0]
+    logp = log_probabilities.gather(1, target[:, None])[:, 0]
     with torch.no_grad():
         entropy = torch.special.entr(log_probabilities.exp()).sum(-1)
-    return logp, entropy, torch.from_numpy(layout.row), torch.from_numpy(layout.position)
+    return logp, entropy
+
+
+def _in_chunks(
+    head: torch.nn.Module, temperature: float, hidden: torch.Tensor, target: torch.Tensor, chunk: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The same, a chunk at a time: its logits are let go and computed again in the backward pass."""
+    parts = []
+    with own_casts(hidden.device):
+        for some, wanted in zip(hidden.split(chunk), target.split(chunk), strict=True):
+            arguments = head, temperature, some, wanted
+            if torch.is_grad_enabled():
+                parts.append(checkpoint(_of_logits, *arguments, use_reentrant=False, preserve_rng_state=False))
+            else:
+                parts.append(_of_logits(*arguments))
+    logp, entropy = (torch.cat(column) for column in zip(*parts, strict=True))
+    return logp, entropy
 
 
 @dataclass(frozen=True)

@@ -3,17 +3,24 @@
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
-from transformers import PreTrainedModel, Qwen3Config, Qwen3ForCausalLM
+from transformers import (
+    PreTrainedModel,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+    Qwen3MoeConfig,
+    Qwen3MoeForCausalLM,
+)
 
 from delaysim.files import digest
 from delaysim.policy.base import cached
 from delaysim.policy.codec import CharacterCodec
 from delaysim.policy.score import Row, score
 from delaysim.rng import stream
-from delaysim.settings.config import TinyModelConf
+from delaysim.settings.models import TinyModelConf, TinyMoeConf
 from delaysim.tasks.chain import MIXTURE, SLIP, Chain, draw_demonstration, draw_digits, worked
 from delaysim.tensors import load_file, save_tensors
 
@@ -27,30 +34,45 @@ Progress = Callable[[str, int, int], None]
 """Called with what is being done, steps done, steps in all."""
 
 
-def build_config(conf: TinyModelConf) -> Qwen3Config:
+def build_config(conf: TinyModelConf) -> Qwen3Config | Qwen3MoeConfig:
     """The architecture: untied head and head dimension 32, so that the same model runs in vLLM."""
-    return Qwen3Config(
-        vocab_size=CharacterCodec().vocabulary,
-        hidden_size=conf.hidden_size,
-        intermediate_size=conf.intermediate_size,
-        num_hidden_layers=conf.layers,
-        num_attention_heads=conf.heads,
-        num_key_value_heads=conf.kv_heads,
-        head_dim=conf.head_dim,
-        max_position_embeddings=128,
-        tie_word_embeddings=False,
-        initializer_range=conf.initializer_range,
-        rope_parameters={"rope_type": "default", "rope_theta": 10_000.0},
-        bos_token_id=CharacterCodec.BOS,
-        eos_token_id=CharacterCodec.EOS,
-        pad_token_id=0,
+    settings: dict[str, Any] = {
+        "vocab_size": CharacterCodec().vocabulary,
+        "hidden_size": conf.hidden_size,
+        "intermediate_size": conf.intermediate_size,
+        "num_hidden_layers": conf.layers,
+        "num_attention_heads": conf.heads,
+        "num_key_value_heads": conf.kv_heads,
+        "head_dim": conf.head_dim,
+        "max_position_embeddings": 128,
+        "tie_word_embeddings": False,
+        "initializer_range": conf.initializer_range,
+        "rope_parameters": {"rope_type": "default", "rope_theta": 10_000.0},
+        "bos_token_id": CharacterCodec.BOS,
+        "eos_token_id": CharacterCodec.EOS,
+        "pad_token_id": 0,
+    }
+    if not isinstance(conf, TinyMoeConf):
+        return Qwen3Config(**settings)
+    return Qwen3MoeConfig(
+        **settings,
+        num_experts=conf.experts,
+        num_experts_per_tok=conf.experts_per_token,
+        moe_intermediate_size=conf.expert_size,
+        norm_topk_prob=True,
     )
+
+
+def build_model(conf: TinyModelConf) -> PreTrainedModel:
+    """The architecture with new weights, from torch's own random numbers."""
+    config = build_config(conf)
+    return Qwen3ForCausalLM(config) if isinstance(config, Qwen3Config) else Qwen3MoeForCausalLM(config)
 
 
 def load_tiny(conf: TinyModelConf, task: Chain, progress: Progress) -> PreTrainedModel:
     """The base model, built on first use: about half a minute on one core."""
     place = cached("base", base_key(conf, task), lambda folder: _build(conf, task, folder, progress))
-    model = Qwen3ForCausalLM(build_config(conf))
+    model = build_model(conf)
     model.load_state_dict(load_file(place / "model.safetensors"))
     return model
 
@@ -64,7 +86,7 @@ def base_key(conf: TinyModelConf, task: Chain) -> str:
 def _build(conf: TinyModelConf, task: Chain, folder: Path, progress: Progress) -> None:
     with torch.random.fork_rng():
         torch.manual_seed(conf.seed)
-        model = Qwen3ForCausalLM(build_config(conf))
+        model = build_model(conf)
     fine_tune(model, conf, task, progress)
     save_tensors(model.state_dict(), folder / "model.safetensors")
 

@@ -1,7 +1,8 @@
 """Checkpoints: weights and optimiser in safetensors, and a pointer that says how far every file had got."""
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from transformers import PreTrainedModel
 
 from delaysim.errors import RunFailed
 from delaysim.files import read_json, write_json
-from delaysim.tensors import load_file, save_tensors
+from delaysim.tensors import load_shards, save_shards
+from delaysim.train.gradient import trained
 from delaysim.train.learner import Learner
 
 POINTER = "checkpoint.json"
@@ -39,15 +41,15 @@ class Checkpoints:
         path = self._run / POINTER
         return Pointer(**read_json(path)) if path.exists() else None
 
-    def save_weights(self, update: int, model: PreTrainedModel, learner: Learner) -> str:
-        """Write a folder of weights and optimiser; it counts only once the pointer names it."""
+    def save_weights(self, update: int, model: PreTrainedModel, optimiser: Mapping[str, torch.Tensor]) -> str:
+        """Write a folder of what is trained and its optimiser; it counts only once the pointer names it."""
         name = f"checkpoints/{update:08d}"
         folder, part = self._run / name, self._run / f"{name}.part"
         for stale in (folder, part):
             shutil.rmtree(stale, ignore_errors=True)
         part.mkdir(parents=True)
-        save_tensors(dict(model.named_parameters()), part / "model.safetensors")
-        save_tensors(learner.optimiser_state(), part / "optimiser.safetensors")
+        save_shards(dict(trained(model)), part, "model")
+        save_shards(optimiser, part, "optimiser")
         part.rename(folder)
         return name
 
@@ -63,12 +65,29 @@ class Checkpoints:
         if pointer.weights is None:
             return
         folder = self._run / pointer.weights
-        try:
-            tensors = load_file(folder / "model.safetensors")
-            optimiser = load_file(folder / "optimiser.safetensors")
-        except Exception as error:
-            raise RunFailed(f"the checkpoint {folder} cannot be read ({error}): resume=never starts over") from error
-        with torch.no_grad():
-            for name, parameter in model.named_parameters():
-                parameter.copy_(tensors[name])
-        learner.load_optimiser_state(optimiser)
+        load_weights(folder, model)
+        with _readable(folder):
+            for shard in load_shards(folder, "optimiser"):
+                learner.load_optimiser_state(shard)
+
+
+def load_weights(folder: Path, model: PreTrainedModel) -> None:
+    """Put the weights of a checkpoint's folder in place, a file at a time; of a model with adapters, the adapters.
+
+    Raises RunFailed when they cannot be read.
+    """
+    wanted = dict(trained(model))
+    with torch.no_grad(), _readable(folder):
+        for shard in load_shards(folder, "model"):
+            for name, tensor in shard.items():
+                wanted.pop(name).copy_(tensor)
+        if wanted:
+            raise KeyError(f"it lacks {next(iter(wanted))}")
+
+
+@contextmanager
+def _readable(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        raise RunFailed(f"the checkpoint {folder} cannot be read ({error}): resume=never starts over") from error

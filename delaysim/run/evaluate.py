@@ -3,27 +3,32 @@
 from collections.abc import Sequence
 from typing import Any
 
+from delaysim.policy.codec import prompt_of
 from delaysim.policy.model import Policy
-from delaysim.policy.noise import GumbelNoise
 from delaysim.policy.rollout import Response
-from delaysim.policy.sample import Decoding, sample
+from delaysim.policy.sample import Decoding
+from delaysim.policy.sampler import Draw
 from delaysim.tasks import Problem, Task
 
 NOISE_SEED = 0
 """Evaluation noise depends on problem and response only, so that every run and every update shares it."""
-BATCH = 64
-"""Problems sampled together."""
 KEEP_TOKENS = 4
 """Problems whose responses are kept as token ids."""
 
 
 def evaluate(
-    policy: Policy, task: Task, problems: Sequence[Problem], samples: int, decoding: Decoding, version: int
+    policy: Policy,
+    task: Task,
+    problems: Sequence[Problem],
+    samples: int,
+    decoding: Decoding,
+    version: int,
+    batch: int = 64,
 ) -> list[dict[str, Any]]:
-    """Rows of `evals`: response 0 is greedy, responses 1..samples are sampled as in training."""
+    """Rows of `evals`, `batch` problems at a time: response 0 is greedy, responses 1..samples are as in training."""
     rows: list[dict[str, Any]] = []
-    for start in range(0, len(problems), BATCH):
-        rows += _evaluate_batch(policy, task, problems[start : start + BATCH], start, samples, decoding, version)
+    for start in range(0, len(problems), batch):
+        rows += _evaluate_batch(policy, task, problems[start : start + batch], start, samples, decoding, version)
     return rows
 
 
@@ -36,13 +41,12 @@ def _evaluate_batch(
     decoding: Decoding,
     version: int,
 ) -> list[dict[str, Any]]:
-    prompts = [policy.codec.encode_prompt(problem.prompt) for problem in problems]
-    greedy = sample(policy.model, prompts, 1, decoding, None)
+    prompts = [prompt_of(policy.codec, problem) for problem in problems]
+    greedy = policy.sampler.sample(prompts, 1, decoding, None)
     sampled: list[Response] = []
     if samples:
         keys = [(first + i, r) for i in range(len(problems)) for r in range(1, samples + 1)]
-        noise = GumbelNoise(NOISE_SEED, "evaluation", keys, policy.codec.vocabulary)
-        sampled = sample(policy.model, prompts, samples, decoding, noise)
+        sampled = policy.sampler.sample(prompts, samples, decoding, Draw(NOISE_SEED, "evaluation", keys))
     rows = []
     for i, problem in enumerate(problems):
         for r, response in enumerate([greedy[i], *sampled[i * samples : (i + 1) * samples]]):
@@ -60,6 +64,7 @@ def _row(
         "response": number,
         "greedy": number == 0,
         "correct": grade.correct,
+        "status": grade.status or ("correct" if grade.correct else "wrong"),
         "length": len(response.tokens),
         "truncated": not response.finished,
     }

@@ -1,26 +1,29 @@
 """One training run, end to end: the clock asks, this generates, trains, evaluates, records and saves."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 import numpy as np
 
 from delaysim.accuracy import Accuracy, summarise
-from delaysim.clock import TICKS, Clock, Law, Train
+from delaysim.clock import TICKS, Clock, Law, Lengths, Step, Train
 from delaysim.clock.trace import group_rows, moments
-from delaysim.errors import Interrupted, RunFailed
+from delaysim.errors import Interrupted, RunFailed, SamplerFailed
 from delaysim.policy.model import Policy
 from delaysim.policy.rollout import Group
 from delaysim.policy.sample import Decoding
 from delaysim.ratios import frame
 from delaysim.run.checkpoint import Checkpoints, Pointer
 from delaysim.run.evaluate import evaluate
+from delaysim.run.measured import Measured
 from delaysim.run.pending import Pending
 from delaysim.run.records import RunDir
 from delaysim.run.rollouts import Launcher, Rollouts, Stream
 from delaysim.run.stopwatch import Stopwatch
 from delaysim.run.tracefile import write_trace
-from delaysim.settings.config import Config
+from delaysim.settings.behaviour import recomputes
+from delaysim.settings.config import MEASURED, Config
 from delaysim.tasks import Task
 from delaysim.train import diagnostics
 from delaysim.train.learner import Learner, Outcome
@@ -54,7 +57,8 @@ class Experiment:
         self.cfg, self.law, self.run, self.policy, self.task, self.learner = cfg, law, run, policy, task, learner
         self.watcher = watcher
         self.watch = Stopwatch()
-        self.clock = Clock(law)
+        self.clock: Clock | Measured | None = None
+        """Of the run that is under way."""
         self.stopping = False
         """Set to end the run at the next safe point."""
         self._checkpoints = Checkpoints(run.path)
@@ -70,40 +74,86 @@ class Experiment:
     def go(self) -> None:
         """Run to the end. Raises Collapsed, RunFailed or Interrupted; what was recorded stays."""
         self._restore()
-        launcher = self._launcher()
-        if self._version == 0 and not self.run.rows("evals"):
-            self._evaluate()
-        steps, answer = self.clock.steps(), None
         try:
+            self._go()
+        except SamplerFailed as failure:
+            self._save()  # no sampler is asked in the middle of an update
+            raise RunFailed(f"{failure}; the state after update {self._version} is saved") from failure
+
+    def _go(self) -> None:
+        self._publish()
+        launcher = self._launcher()
+        if self._evaluation_is_due() and not any(row["update"] == self._version for row in self.run.rows("evals")):
+            self._evaluate()
+        if self.cfg.suite_name == MEASURED:
+            self.clock = Measured(self.law, launcher)
+            self.clock.run(self._train)
+        else:
+            self._simulate(Clock(self.law), launcher)
+        self._finish(launcher)
+
+    def _simulate(self, clock: Clock, launcher: Launcher) -> None:
+        self.clock = clock
+        steps, answer = clock.steps(), None
+        with suppress(StopIteration):
             while True:
-                step = steps.send(answer)
-                answer = None if step.launch is None else launcher.launch(step.launch)
-                if step.train is not None and step.train.update >= self._version:
-                    self._train(step.train)
-        except StopIteration:
-            self._finish(launcher)
+                answer = self._answer(steps.send(answer), launcher)
+
+    def _answer(self, step: Step, launcher: Launcher) -> Lengths | None:
+        """Do what the clock asks for; on two devices, what it asks for together at the same time."""
+        train = step.train if step.train is not None and step.train.update >= self._version else None
+        if step.launch is None or train is None or not self.policy.sampler.elsewhere:
+            answer = None if step.launch is None else launcher.launch(step.launch)
+            if train is not None:
+                self._train(train)
+            return answer
+        asked = launcher.ask(step.launch)
+        try:
+            self._train(train, lambda: launcher.keep_all(asked))
+        except SamplerFailed as failure:  # in the middle of an update: weights and records are apart
+            raise RunFailed(f"{failure}; it goes on from its last checkpoint") from failure
+        return launcher.longest(step.launch)
 
     def _launcher(self) -> Launcher:
         stream = Stream(self.cfg.seed, "sampling")
         rollouts = Rollouts(
-            self.policy, self.task, self._decoding, stream, self.cfg.G, self.cfg.sampler.chunk, self.watch
-        )
+            self.policy, self.task, self._decoding, stream, self.cfg.G, self.cfg.sampler.chunk, self.watch,
+            self.learner.recompute if recomputes(self.cfg) and not self.policy.sampler.elsewhere else None,
+        )  # fmt: skip
         return Launcher(self.run, rollouts, self._pending, self._between_chunks)
 
-    def _train(self, train: Train) -> None:
+    def _train(self, train: Train, meanwhile: Callable[[], object] = lambda: None) -> None:
+        """Train, take in what was generated `meanwhile`, and publish."""
+        self.policy.sampler.rest()
         groups = self._pending.take(train.groups)
-        with self.watch.time("train"):
-            outcome = self.learner.update(train.update, groups)
-            row = diagnostics.update_row(outcome, groups)
-            per_group = diagnostics.group_rows(outcome, groups, train.update)
+        try:
+            with self.watch.time("train"):
+                outcome = self.learner.update(train.update, groups)
+                row = diagnostics.update_row(outcome, groups)
+                per_group = diagnostics.group_rows(outcome, groups, train.update)
+        finally:
+            meanwhile()  # an update that ends the run leaves the record that one device leaves
         self._version = train.update + 1
-        times = {"sim_time": train.publish / TICKS, "wait": train.wait / TICKS, **self.watch.lap()}
-        row = {"update": train.update, **row, **times, "tokens_per_s": row["tokens"] / times["wall_s"]}
+        published = self.clock.now if isinstance(self.clock, Measured) else train.publish
+        times = {"sim_time": published / TICKS, "wait": train.wait / TICKS, **self.watch.lap()}
+        times |= {**self._of_sampler(), "tokens_per_s": row["tokens"] / times["wall_s"]}
+        row = {"update": train.update, **row, **times}
         self.run.append("updates", [row])
         self.run.append("groups", per_group)
         self._record_ratios(train.update, outcome, groups)
         self.watcher.updated(row)
+        self._publish()
         self._after_publish()
+
+    def _publish(self) -> None:
+        with self.watch.time("publish"):
+            self.policy.sampler.publish(self._version)
+
+    def _of_sampler(self) -> dict[str, float]:
+        """What a sampler with weights of its own says of the last update."""
+        sampler = self.policy.sampler
+        said = {"publish_gap": sampler.gap, "sampler_s": sampler.lap()}
+        return {name: value for name, value in said.items() if value is not None}
 
     def _record_ratios(self, update: int, outcome: Outcome, groups: Sequence[Group]) -> None:
         which = self.cfg.record.ratios
@@ -111,8 +161,8 @@ class Experiment:
             self.run.append_bytes("ratios", frame(recorded(update, outcome, groups)))
 
     def _after_publish(self) -> None:
-        last, every = self._version == self.law.n_updates, self.cfg.evaluation.every
-        if last or (every and self._version % every == 0):
+        last = self._version == self.law.n_updates
+        if self._evaluation_is_due():
             self._evaluate()
         if last or self.stopping or self._version % self.cfg.checkpoint.every == 0:
             self._save()
@@ -126,10 +176,15 @@ class Experiment:
         if self.watch.now() - self._last_saved_s > SAVE_AFTER_S:
             self._save()
 
+    def _evaluation_is_due(self) -> bool:
+        every = self.cfg.evaluation.every
+        return self._version in (0, self.law.n_updates) or (every is not None and self._version % every == 0)
+
     def _evaluate(self) -> None:
         with self.watch.time("evaluate"):
+            conf = self.cfg.evaluation
             rows = evaluate(
-                self.policy, self.task, self._problems, self.cfg.evaluation.samples, self._decoding, self._version
+                self.policy, self.task, self._problems, conf.samples, self._decoding, self._version, conf.batch
             )
             self.run.append("evals", rows)
         self.watcher.evaluated(summarise(rows)[0])
@@ -143,7 +198,9 @@ class Experiment:
             if saved is not None and saved.update == self._version:
                 weights = saved.weights
             else:
-                weights = self._checkpoints.save_weights(self._version, self.policy.model, self.learner)
+                finished = self._version == self.law.n_updates and not self.cfg.checkpoint.finished_optimiser
+                optimiser = {} if finished else self.learner.optimiser_state()
+                weights = self._checkpoints.save_weights(self._version, self.policy.model, optimiser)
             self._pending.save()
             self._saved = Pointer(self._version, weights, self.run.sizes())
             self._checkpoints.point(self._saved)
@@ -164,6 +221,7 @@ class Experiment:
             raise RunFailed(f"{self.run.path}/pending lacks group {min(missing)}: resume=never starts over")
 
     def _finish(self, launcher: Launcher) -> None:
+        assert self.clock is not None
         rows = group_rows(self.clock.ledger)
         table = np.array([launcher.lengths[group] for group in range(len(launcher.lengths))], np.int64)
         write_trace(self.run.path / "trace.parquet", rows, table.reshape(-1, self.cfg.G))
@@ -172,4 +230,4 @@ class Experiment:
 
 def decoding_of(cfg: Config, policy: Policy) -> Decoding:
     """How the run chooses tokens."""
-    return Decoding(cfg.sampler.max_new_tokens, cfg.sampler.temperature, policy.codec.stop_ids)
+    return Decoding(cfg.sampler.max_new_tokens, cfg.sampler.temperature, policy.codec.stop_ids, cfg.learner.autocasts)

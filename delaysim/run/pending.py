@@ -72,7 +72,9 @@ class Pending:
 
 def _pack(groups: Sequence[Group]) -> Arrays:
     responses = [response for group in groups for response in group.responses]
+    recomputed = [r.recomputed for r in responses if r.recomputed is not None]
     return {
+        **({"recomputed": np.concatenate(recomputed)} if recomputed else {}),
         "group": np.array([[g.group, g.version, g.attempt, len(g.prompt)] for g in groups], np.int64),
         "prompt": np.concatenate([g.prompt for g in groups]),
         "rewards": np.array([g.rewards for g in groups], np.float64),
@@ -85,11 +87,11 @@ def _pack(groups: Sequence[Group]) -> Arrays:
 
 def _unpack(arrays: Arrays) -> list[Group]:
     ends = np.cumsum(arrays["length"])[:-1]
+    tokens, logp = np.split(arrays["tokens"], ends), np.split(arrays["logp"], ends)
+    recomputed = np.split(arrays["recomputed"], ends) if "recomputed" in arrays else [None] * len(tokens)
     responses = [
-        Response(tokens, logp, bool(finished))
-        for tokens, logp, finished in zip(
-            np.split(arrays["tokens"], ends), np.split(arrays["logp"], ends), arrays["finished"], strict=True
-        )
+        Response(t, lp, bool(finished), again)
+        for t, lp, finished, again in zip(tokens, logp, arrays["finished"], recomputed, strict=True)
     ]
     size = arrays["rewards"].shape[1]
     prompts = np.split(arrays["prompt"], np.cumsum(arrays["group"][:, 3])[:-1])

@@ -15,7 +15,7 @@ from rich.text import Text
 from delaysim.accuracy import Accuracy
 from delaysim.clock.law import Law
 from delaysim.run.status import StatusFile
-from delaysim.settings.config import Config
+from delaysim.settings.config import MEASURED, Config
 
 log = logging.getLogger("delaysim")
 PLAIN_EVERY_S = 10.0
@@ -188,6 +188,8 @@ def requested_delay(cfg: Config) -> str:
     """The delay a configuration asks for, in words."""
     if cfg.suite_name == "fixed_delay":
         return f"{cfg.D}"
+    if cfg.suite_name == MEASURED:
+        return f"as it comes, look-ahead {cfg.clock.eta}"
     return "0" if cfg.suite_name == "no_delay" else f"by length, lam={cfg.clock.lam:g}"
 
 

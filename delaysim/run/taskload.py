@@ -1,57 +1,109 @@
 """The task a configuration names, with its files read. No torch."""
 
+import logging
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from delaysim.benchmarks.load import from_hub, gold_of
+from delaysim.benchmarks.sets import SETS
 from delaysim.data import read_jsonl
 from delaysim.errors import UserError
-from delaysim.settings.config import ChainConf, Config, Gsm8kConf
+from delaysim.grading.golds import Gold
+from delaysim.grading.grader import Grader
+from delaysim.run.usertask import load_user_task
+from delaysim.settings.config import Config
+from delaysim.settings.tasks import ChainConf, CustomTaskConf, Gsm8kConf, ReasoningGymConf, SumsConf
 from delaysim.tasks import Task
-from delaysim.tasks.answers import number
 from delaysim.tasks.base import Problem
 from delaysim.tasks.chain import Chain
-from delaysim.tasks.gsm8k import Gsm8k
+from delaysim.tasks.math import MathTask
+from delaysim.tasks.reasoning_gym import ReasoningGym
+from delaysim.tasks.sums import Sums
+
+HUB = {"gsm8k": ("gsm8k_train", "gsm8k"), "math": ("math_train", "math500")}
+"""Sets to train on and to hold out, by `task.kind`, where no file is given."""
+UNUSABLE = 0.01
+"""Largest share of training problems whose gold answer cannot be used; they are left out."""
+log = logging.getLogger("delaysim")
 
 
 def load_task(cfg: Config) -> Task:
     """Build the task and read its files. Raises UserError on a file that is missing or malformed."""
-    if isinstance(cfg.task, ChainConf):
-        return Chain(cfg.task.min_terms, cfg.task.max_terms)
-    return load_gsm8k(cfg.task, cfg.evaluation.problems)
+    conf = cfg.task
+    if isinstance(conf, ChainConf):
+        return Chain(conf.min_terms, conf.max_terms)
+    if isinstance(conf, SumsConf):
+        return Sums(conf.min_terms, conf.max_terms, conf.largest)
+    if isinstance(conf, ReasoningGymConf):
+        return ReasoningGym(conf.dataset, conf.settings, conf.instruction)
+    if isinstance(conf, CustomTaskConf):
+        return load_user_task(Path(conf.path), dict(conf.settings))
+    return load_math(conf, cfg.evaluation.problems)
 
 
-def load_gsm8k(conf: Gsm8kConf, held_out: int) -> Gsm8k:
+def load_math(conf: Gsm8kConf, held_out: int) -> MathTask:
     """The task from its files. Problems that are held out are not trained on. Raises UserError on bad files."""
-    problems = _problems(conf.path, conf.instruction)
-    if conf.eval_path is None:
-        kept = max(0, len(problems) - held_out)
-        problems, test = problems[:kept], problems[kept:]
-    else:
-        test = _problems(conf.eval_path, conf.instruction)
-    held = {problem.prompt for problem in test}
-    task = Gsm8k(tuple(p for p in problems if p.prompt not in held), tuple(test), conf.format_reward)
-    if not task.train:
-        raise UserError(f"{conf.path}: nothing is left to train on once {len(test)} held-out problems are taken out")
+    rows, test_rows = _rows(conf, held_out)
+    where = conf.path or SETS[HUB[conf.kind][0]].hub.id
+    held = {row["problem"] for row in test_rows}
+    usable = _usable(where, [row for row in rows if row["problem"] not in held])
+    if not usable:
+        raise UserError(f"{where}: nothing is left to train on once {len(test_rows)} held-out problems are taken out")
+    test = [(row, gold_of(conf.eval_path or where, row)) for row in test_rows]
+    task = MathTask(
+        train=tuple(_problem(row, conf.instruction) for row, _ in usable),
+        test=tuple(_problem(row, conf.instruction) for row, _ in test),
+        golds={row["id"]: gold for row, gold in [*usable, *test]},
+        format_reward=conf.format_reward,
+        grader=Grader(workers=conf.workers),
+    )
     task.held_out(held_out)
     return task
 
 
-def _problems(path: str, instruction: str) -> list[Problem]:
-    rows = read_jsonl(path, ("problem", "answer"))
-    problems = [_problem(path, line, row, instruction) for line, row in enumerate(rows, 1)]
-    seen: set[str] = set()
-    for line, problem in enumerate(problems, 1):
-        if problem.id in seen:
-            raise UserError(f"{path}, line {line}: the id {problem.id!r} stands twice")
-        seen.add(problem.id)
-    return problems
+def _rows(conf: Gsm8kConf, held_out: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Rows to train on and rows to hold out."""
+    if conf.path is None:
+        train, test = (from_hub(SETS[name].hub) for name in HUB[conf.kind])
+        return train, test if conf.eval_path is None else _from_file(conf.eval_path)
+    rows = _from_file(conf.path)
+    if conf.eval_path is not None:
+        return rows, _from_file(conf.eval_path)
+    kept = max(0, len(rows) - held_out)
+    return rows[:kept], rows[kept:]
 
 
-def _problem(path: str, line: int, row: dict[str, Any], instruction: str) -> Problem:
-    name = str(row.get("id", f"{Path(path).stem}/{line}"))
-    gold = str(row["answer"])
-    if not isinstance(row["problem"], str):
-        raise UserError(f"{path}, line {line} ({name}): the problem is not a text")
-    if isinstance(row["answer"], bool) or number(gold) is None:
-        raise UserError(f"{path}, line {line} ({name}): the answer {gold!r} is not a plain number")
-    return Problem(name, f"{row['problem']}\n{instruction}", gold)
+def _from_file(path: str) -> list[dict[str, Any]]:
+    rows, seen = read_jsonl(path, ("problem", "answer")), set()
+    for line, row in enumerate(rows, 1):
+        row["id"] = str(row.get("id", f"{Path(path).stem}/{line}"))
+        if not isinstance(row["problem"], str):
+            raise UserError(f"{path}, line {line} ({row['id']}): the problem is not a text")
+        if isinstance(row["answer"], bool | list | dict):
+            raise UserError(f"{path}, line {line} ({row['id']}): the answer {row['answer']!r} is no text and no number")
+        if row["id"] in seen:
+            raise UserError(f"{path}, line {line}: the id {row['id']!r} stands twice")
+        row["answer"] = str(row["answer"])
+        seen.add(row["id"])
+    return rows
+
+
+def _usable(where: str, rows: Sequence[dict[str, Any]]) -> list[tuple[dict[str, Any], Gold]]:
+    """Rows with their golds, but for the few whose gold cannot be used."""
+    found: list[tuple[dict[str, Any], Gold]] = []
+    errors: list[UserError] = []
+    for row in rows:
+        try:
+            found.append((row, gold_of(where, row)))
+        except UserError as refusal:
+            errors.append(refusal)
+    if len(errors) > UNUSABLE * len(rows):
+        raise UserError(f"{errors[0]} ({len(errors)} of {len(rows)} rows)") from errors[0]
+    for error in errors:
+        log.warning("left out of training: %s", error)
+    return found
+
+
+def _problem(row: dict[str, Any], instruction: str) -> Problem:
+    return Problem(row["id"], row["problem"], row["answer"], instruction)

@@ -1,7 +1,7 @@
 """Where recorded mini-batches come from: run directories, their ratios.bin, or JSON lines of groups from elsewhere."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -23,14 +23,24 @@ class Batch:
     """Groups of each mini-batch."""
 
 
-def read(paths: list[Path], groups_per_batch: int, tokens: int = 0) -> Iterator[Batch]:
+def read(paths: list[Path], groups_per_batch: int, tokens: int = 0, mismatch: bool = False) -> Iterator[Batch]:
     """Every recorded mini-batch, neighbours put together up to `tokens`. Raises UserError where there is none.
 
     A run's mini-batches are as it trained on them; a file of groups is cut into `groups_per_batch` in its order.
-    `tokens` counts padding; 0 gives one mini-batch at a time.
+    `tokens` counts padding; 0 gives one mini-batch at a time. With `mismatch` the log-ratio is that
+    between sampler and learner at launch, and the delay is 0.
     """
     for path in paths:
-        yield from map(_batch, _together(_recorded(path, groups_per_batch), tokens))
+        records = _recorded(path, groups_per_batch)
+        yield from map(_batch, _together(_mismatch_alone(path, records) if mismatch else records, tokens))
+
+
+def _mismatch_alone(path: Path, records: Iterator[Recorded]) -> Iterator[Recorded]:
+    for r in records:
+        if r.sampler is None or r.recomputed is None:
+            raise UserError(f"{path} has the log-probabilities of one engine only: run with behaviour=recomputed")
+        none = np.zeros_like(r.delays)
+        yield replace(r, logp=r.recomputed, behaviour=r.sampler, delays=none, versions=None, proximal=None)
 
 
 def _recorded(path: Path, groups_per_batch: int) -> Iterator[Recorded]:

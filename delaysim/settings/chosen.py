@@ -24,7 +24,7 @@ def chosen_estimator(conf: Any) -> Estimator:
 
 def load_estimator(path: Path, settings: dict[str, Any], eps: float | None = None) -> Estimator:
     """A user's file with settings for its Params. Raises UserError that names the file and what is wrong."""
-    module = _import(path)
+    module = import_file(path, "coefficients(batch, params)")
     if not callable(getattr(module, "coefficients", None)):
         raise UserError(f"{path}: define coefficients(batch, params); docs/estimators/README.md shows a whole file")
     for name, known in (("SCOPE", SCOPES), ("LEVEL", LEVELS)):
@@ -61,9 +61,10 @@ def _params(path: Path, module: ModuleType, settings: dict[str, Any]) -> Any:
         raise UserError(f"{path}: {error}; give every field of Params a default") from None
 
 
-def _import(path: Path) -> ModuleType:
+def import_file(path: Path, needs: str) -> ModuleType:
+    """A user's Python file as a module. Raises UserError that names the file and the line."""
     if not path.is_file():
-        raise UserError(f"{path} is not a file: give the path of a Python file with coefficients(batch, params)")
+        raise UserError(f"{path} is not a file: give the path of a Python file with {needs}")
     spec = importlib.util.spec_from_file_location(f"delaysim_user_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise UserError(f"{path} is not a Python file: its name must end in .py")

@@ -7,9 +7,14 @@ from hydra.core.config_store import ConfigStore
 from omegaconf import MISSING
 
 from delaysim.estimators.base import Recipe
+from delaysim.settings.models import MODELS
+from delaysim.settings.samplers import SAMPLERS
+from delaysim.settings.tasks import TASKS
 
 SHARED_RECIPE = Recipe("group_norm", "seq_mean_token_mean")
 """What every estimator gets unless recipe=published."""
+MEASURED = "measured"
+"""The suite without a clock: two processes, and delays as they come."""
 AUTO = "auto"
 """In place of a number: taken from the pilot."""
 
@@ -61,79 +66,6 @@ class RecordedConf:
 
 
 @dataclass
-class TinyModelConf:
-    """A Qwen3-architecture model of about 0.1M parameters, built here by supervised fine-tuning (docs/tiny.md)."""
-
-    kind: str = "tiny"
-    seed: int = 0
-    """Seed of the base weights, of their training data and of the pilot."""
-    hidden_size: int = 64
-    intermediate_size: int = 192
-    layers: int = 2
-    heads: int = 4
-    kv_heads: int = 2
-    head_dim: int = 32
-    initializer_range: float = 0.1
-    sft_steps: int = 600
-    sft_batch: int = 64
-    """Demonstrations per step."""
-    sft_lr: float = 6e-3
-    seconds_per_update: float = 0.1
-    """Wall time of one update of 64 responses, for mode=plan before any run has been measured."""
-
-
-@dataclass
-class PretrainedModelConf:
-    """Any causal language model that transformers loads."""
-
-    kind: str = "pretrained"
-    seed: int = 0
-    """Seed of the pilot."""
-    path: str = MISSING
-    """Hub id, local directory, .gguf file, or pkg:PACKAGE/FILE inside an installed Python package."""
-    dtype: str = "float32"
-    """float32 | bfloat16."""
-    seconds_per_update: float = 60.0
-    """Wall time of one update of 64 responses, for mode=plan before any run has been measured."""
-
-
-@dataclass
-class ChainConf:
-    """Sums modulo 10, work optional: generated problems, exact answers, nothing to download (docs/tiny.md)."""
-
-    kind: str = "chain"
-    min_terms: int = 3
-    max_terms: int = 7
-
-
-@dataclass
-class Gsm8kConf:
-    """Grade-school word problems from a local JSON-lines file with fields problem and answer."""
-
-    kind: str = "gsm8k"
-    path: str = MISSING
-    """Training problems."""
-    eval_path: str | None = None
-    """Held-out problems; null = the last `evaluation.problems` rows of `path`, kept out of training."""
-    format_reward: float = 0.0
-    """Reward of a wrong answer that stands in the asked form; a right one earns 1."""
-    instruction: str = "Solve the problem step by step. Put the final answer in \\boxed{}."
-    """Appended to each problem."""
-
-
-@dataclass
-class SamplerConf:
-    """How responses are generated."""
-
-    kind: str = "hf"
-    temperature: float = 1.0
-    max_new_tokens: int = MISSING
-    """Longest response [tokens]; one that reaches it is truncated."""
-    chunk: int = 8
-    """Groups of one launch generated together; a chunk is regenerated whole after an interruption."""
-
-
-@dataclass
 class LearnerConf:
     """The optimiser and the two choices every estimator shares."""
 
@@ -146,6 +78,10 @@ class LearnerConf:
     """Largest gradient norm; a larger gradient is scaled down to it."""
     warmup: int = 10
     """Updates of linear warm-up."""
+    schedule: str = "constant"
+    """constant | linear | cosine: the learning rate after warm-up, over the updates of the run."""
+    final: float = 0.0
+    """Share of the learning rate that linear and cosine fall to."""
     advantage: str = SHARED_RECIPE.advantage
     """group_norm | group_mean | leave_one_out | length_norm | reward | signed_reward."""
     aggregation: str = SHARED_RECIPE.aggregation
@@ -160,6 +96,20 @@ class LearnerConf:
     """Sequences processed together, sorted by length so that little is padded."""
     pack: int = 96
     """Responses to one prompt share a sequence of up to this many tokens; 0 = each has its own."""
+    tokens: int | None = None
+    """Micro-batch: sequences of together at most so many tokens, padding included, are held with their graphs at once,
+    and never more than `bucket`; null = the whole mini-batch."""
+    logits: int | None = None
+    """Response tokens whose logits stand in memory at once; null = all of a bucket."""
+    gradient_checkpointing: bool = False
+    """Keep only the input of each layer and compute the layer again in the backward pass."""
+    precision: str = "float32"
+    """float32: as the weights are; bf16_autocast: float32 weights, matrix products in bfloat16."""
+
+    @property
+    def autocasts(self) -> bool:
+        """Whether model and learner run float32 weights in bfloat16."""
+        return self.precision == "bf16_autocast"
 
 
 @dataclass
@@ -185,6 +135,8 @@ class EvaluationConf:
     """Held-out problems."""
     samples: int = MISSING
     """Sampled responses per problem, besides the greedy one."""
+    batch: int = 64
+    """Problems sampled together, each `samples` times."""
     collapse_looks: int = 3
     """A run collapses when this many evaluations in a row ..."""
     collapse_se: float = 2.0
@@ -197,6 +149,8 @@ class CheckpointConf:
 
     every: int = 20
     """Updates between checkpoints; the last update always has one."""
+    finished_optimiser: bool = True
+    """Keep the optimiser of a finished run, which is not run again: two thirds of its checkpoint."""
 
 
 @dataclass
@@ -205,6 +159,14 @@ class RecordConf:
 
     ratios: str = MISSING
     """Token log-probabilities that `delaysim screen` replays: all | sample (every tenth update) | none."""
+
+
+@dataclass
+class PlanConf:
+    """What mode=plan compares with."""
+
+    memory_gb: float | None = None
+    """Memory of the device [1e9 bytes]; null = that of this machine, where it is known."""
 
 
 @dataclass
@@ -217,6 +179,8 @@ class Config:
     runs_dir: str = "runs"
     threads: int = 1
     """CPU threads of one process."""
+    devices: list[str] = field(default_factory=lambda: ["cpu"])
+    """Of the learner, and of a sampler beside it if there are two: [cpu], [cpu,cpu], [cuda:0], [cuda:0,cuda:1]."""
     display: str = "auto"
     """auto | live | plain | quiet."""
     D: int | None = None
@@ -239,19 +203,23 @@ class Config:
     """N, learner updates."""
     lr: float | None = None
     """AdamW learning rate."""
+    behaviour: str = "auto"
+    """Whose log-probabilities of the sampled tokens the estimator sees: recomputed by the learner at launch, or the
+    sampler's; auto = recomputed where the two compute apart (delaysim/settings/behaviour.py)."""
     recipe: str = "shared"
     """shared: one advantage and aggregation for every estimator; published: each paper's own."""
     clock: ClockConf = field(default_factory=ClockConf)
     lengths: Any = MISSING
     model: Any = MISSING
     task: Any = MISSING
-    sampler: SamplerConf = field(default_factory=SamplerConf)
+    sampler: Any = MISSING
     estimator: Any = MISSING
     rule: Any = MISSING
     learner: LearnerConf = field(default_factory=LearnerConf)
     evaluation: EvaluationConf = field(default_factory=EvaluationConf)
     checkpoint: CheckpointConf = field(default_factory=CheckpointConf)
     record: RecordConf = field(default_factory=RecordConf)
+    plan: PlanConf = field(default_factory=PlanConf)
 
 
 def register() -> None:
@@ -262,8 +230,9 @@ def register() -> None:
     store(name="base_config", node=Config)
     schemas = {
         "lengths": {"lognormal": LognormalConf, "recorded": RecordedConf},
-        "model": {"tiny": TinyModelConf, "pretrained": PretrainedModelConf},
-        "task": {"chain": ChainConf, "gsm8k": Gsm8kConf},
+        "model": MODELS,
+        "task": TASKS,
+        "sampler": SAMPLERS,
         "estimator": {
             "custom": CustomConf,
             **{name: module.Params for name, module in estimators.discover().items()},

@@ -2,27 +2,22 @@
 
 from dataclasses import asdict, fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from omegaconf import OmegaConf
 
 from delaysim import estimators, rules
 from delaysim.errors import UserError
 from delaysim.files import write_atomic
-from delaysim.settings.config import (
-    ChainConf,
-    Config,
-    CustomConf,
-    Gsm8kConf,
-    LognormalConf,
-    PretrainedModelConf,
-    RecordedConf,
-    TinyModelConf,
-)
+from delaysim.settings.config import Config, CustomConf, LognormalConf, RecordedConf
+from delaysim.settings.models import MODELS
+from delaysim.settings.samplers import SAMPLERS
+from delaysim.settings.tasks import TASKS
 
 KINDS: dict[str, dict[str, type]] = {
-    "model": {"tiny": TinyModelConf, "pretrained": PretrainedModelConf},
-    "task": {"chain": ChainConf, "gsm8k": Gsm8kConf},
+    "model": MODELS,
+    "task": TASKS,
+    "sampler": SAMPLERS,
 }
 
 
@@ -45,16 +40,23 @@ def load_config(path: Path) -> Config:
 def _build(values: dict[str, Any]) -> Config:
     nested = dict(values)
     for group, kinds in KINDS.items():
-        nested[group] = kinds[values[group]["kind"]](**values[group])
+        nested[group] = _typed(kinds[values[group]["kind"]], values[group])
     custom = values["estimator"]["name"] == "custom"
     params = CustomConf if custom else estimators.discover()[values["estimator"]["name"]].Params
     nested["estimator"] = params(**values["estimator"])
     nested["rule"] = rules.discover()[values["rule"]["name"]].Params(**values["rule"])
     nested["lengths"] = (RecordedConf if "path" in values["lengths"] else LognormalConf)(**values["lengths"])
-    for field in fields(Config):
-        if is_dataclass(field.type) and isinstance(nested[field.name], dict):
-            nested[field.name] = field.type(**nested[field.name])  # type: ignore[operator]
-    return Config(**nested)
+    return _typed(Config, nested)
+
+
+def _typed(kind: type, values: dict[str, Any]) -> Any:
+    """A dataclass from its values, those of its own dataclasses included."""
+    built = dict(values)
+    for field in fields(kind):
+        nested = [t for t in (field.type, *get_args(field.type)) if is_dataclass(t)]
+        if nested and isinstance(built.get(field.name), dict):
+            built[field.name] = _typed(nested[0], built[field.name])  # type: ignore[arg-type]
+    return kind(**built)
 
 
 def _absolute(values: dict[str, Any]) -> dict[str, Any]:

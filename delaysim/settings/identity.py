@@ -9,10 +9,25 @@ from delaysim.data import model_digest
 from delaysim.estimators import discover
 from delaysim.estimators.interface import dial, dialled
 from delaysim.files import digest, file_digest
-from delaysim.settings.config import AUTO, Config
+from delaysim.settings.behaviour import SAMPLER, behaviour, recomputes
+from delaysim.settings.config import AUTO, MEASURED, Config
 
-ONLY_PLANNED = ("seconds_per_update",)
+ONLY_PLANNED = ("seconds_per_update", "shape", "speed")
 """Settings of mode=plan alone."""
+ONLY_HOW = ("memory_share", "sleep", "cache_gib", "timeout", "floor")
+"""Settings of a sampler that decide where and how long it works, not what it draws."""
+OFF = {
+    "kl": 0,
+    "updates_per_batch": 1,
+    "tokens": None,
+    "logits": None,
+    "gradient_checkpointing": False,
+    "precision": "float32",
+    "schedule": "constant",
+}
+"""Settings of the learner that are no part of a run where they are off."""
+NO_RESULT = ("workers",)
+"""Settings of a task that no row depends on."""
 
 
 def identity(cfg: Config) -> dict[str, Any]:
@@ -20,18 +35,16 @@ def identity(cfg: Config) -> dict[str, Any]:
     shared = {"suite": cfg.suite_name, "clock": _clock(cfg), "B": cfg.B, "G": cfg.G, "N": cfg.updates, "seed": cfg.seed}
     if cfg.mode == "trace":
         return {**shared, "lengths": _content(asdict(cfg.lengths)), "pilot_seed": cfg.model.seed}
-    model = {key: value for key, value in asdict(cfg.model).items() if key not in ONLY_PLANNED}
-    if "path" in model:
-        model["path"] = _model_content(model["path"])
     return {
         **shared,
-        "model": model,
-        "task": _content(asdict(cfg.task)),
-        "sampler": asdict(cfg.sampler),
+        "model": _model(cfg),
+        "task": _task(cfg),
+        "sampler": _sampler(cfg),
         "estimator": _estimator(cfg),
         "learner": _learner(cfg),
-        "evaluation": asdict(cfg.evaluation),
+        "evaluation": _evaluation(cfg),
         **({} if cfg.rule.name == "none" else {"rule": asdict(cfg.rule)}),
+        **({"behaviour": behaviour(cfg)} if recomputes(cfg) or cfg.behaviour == SAMPLER else {}),
     }
 
 
@@ -39,11 +52,12 @@ def run_id(cfg: Config) -> str:
     """A readable prefix and a hash, e.g. grpo-D128-tiny-chain-s0-1f3a9c20."""
     key = digest(identity(cfg), 8)
     delay = f"D{cfg.D}" if cfg.D is not None else f"lam{cfg.clock.lam:g}"
+    delay = f"eta{cfg.clock.eta}" if cfg.suite_name == MEASURED else delay
     if cfg.mode == "trace":
         return f"{cfg.suite_name}-{delay}-N{cfg.updates}-s{cfg.seed}-{key}"
     rule = None if cfg.rule.name == "none" else cfg.rule.name
     parts = [estimator_name(cfg), rule, delay, _threshold(cfg), f"G{cfg.G}", model_name(cfg)]
-    return "-".join([*filter(None, parts), cfg.task.kind, f"s{cfg.seed}", key])
+    return "-".join([*filter(None, parts), task_name(cfg), f"s{cfg.seed}", key])
 
 
 def run_path(cfg: Config) -> Path:
@@ -54,9 +68,17 @@ def run_path(cfg: Config) -> Path:
 
 def model_name(cfg: Config) -> str:
     """A short name of the model."""
-    if cfg.model.kind == "tiny":
-        return "tiny"
-    return Path(cfg.model.path.removeprefix("pkg:")).name.split(".")[0].lower()
+    if "path" not in asdict(cfg.model):
+        return str(cfg.model.kind)
+    file = Path(cfg.model.path.removeprefix("pkg:")).name.lower()
+    return file.split(".")[0] if file.endswith(".gguf") else file
+
+
+def task_name(cfg: Config) -> str:
+    """The task's name; of a user's file the file's, of a generated data set that one's."""
+    if cfg.task.kind == "custom":
+        return Path(cfg.task.path).stem
+    return str(cfg.task.dataset if cfg.task.kind == "reasoning_gym" else cfg.task.kind)
 
 
 def estimator_name(cfg: Config) -> str:
@@ -76,6 +98,15 @@ def needs_pilot(cfg: Config) -> bool:
     return cfg.clock.lam > 0 and AUTO in (cfg.clock.L_ref, cfg.clock.eta)
 
 
+def _model(cfg: Config) -> dict[str, Any]:
+    model = {key: value for key, value in asdict(cfg.model).items() if key not in ONLY_PLANNED}
+    if "path" in model:
+        model["path"] = _model_content(model["path"])
+        if model["lora"]["rank"] is None:
+            del model["lora"]
+    return model
+
+
 def _threshold(cfg: Config) -> str | None:
     if cfg.estimator.name == "custom":
         return None if cfg.estimator.eps is None else f"eps{cfg.estimator.eps:g}"
@@ -91,15 +122,35 @@ def _estimator(cfg: Config) -> dict[str, Any]:
     return values
 
 
+def _task(cfg: Config) -> dict[str, Any]:
+    """What the task reads; settings of a user's file or a generated data set with 2 and 2.0 as one number."""
+    values = _content({key: value for key, value in asdict(cfg.task).items() if key not in NO_RESULT})
+    if "settings" in values:
+        values["settings"] = {key: _number(value) for key, value in values["settings"].items()}
+    return values
+
+
 def _number(value: Any) -> Any:
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
+def _sampler(cfg: Config) -> dict[str, Any]:
+    """What decides its draws; without a precision of its own it has none."""
+    values = asdict(cfg.sampler)
+    unread = {*ONLY_HOW, *(["dtype"] if cfg.sampler.dtype is None else [])}
+    return {key: value for key, value in values.items() if key not in unread}
+
+
 def _learner(cfg: Config) -> dict[str, Any]:
-    """What the learner reads: a penalty of weight 0 has no kind, and one step on a mini-batch needs no count."""
-    unread = {"kl", "kl_penalty"} if cfg.learner.kl == 0 else set()
-    unread |= {"updates_per_batch"} if cfg.learner.updates_per_batch == 1 else set()
+    """What the learner reads: a penalty of weight 0 has no kind, and what is off by default counts where it is on."""
+    unread = {"kl_penalty"} if cfg.learner.kl == 0 else set()
+    unread |= {"final"} if cfg.learner.schedule == "constant" else set()
+    unread |= {key for key, off in OFF.items() if getattr(cfg.learner, key) == off}
     return {key: value for key, value in asdict(cfg.learner).items() if key not in unread}
+
+
+def _evaluation(cfg: Config) -> dict[str, Any]:
+    return {key: value for key, value in asdict(cfg.evaluation).items() if (key, value) != ("batch", 64)}
 
 
 def _clock(cfg: Config) -> dict[str, Any]:

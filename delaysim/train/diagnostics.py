@@ -26,6 +26,7 @@ def update_row(outcome: Outcome, groups: Sequence[Group]) -> dict[str, Any]:
         "mixed": float((batch.rewards.amax(1) > batch.rewards.amin(1)).double().mean()),
         **_ratios(outcome),
         **_coefficients(outcome),
+        **({} if outcome.mismatch is None else outcome.mismatch.update_columns()),
         "fresh_log_ratio": outcome.fresh_log_ratio,
         "entropy": outcome.entropy,
         "grad_norm": outcome.grad_norm,
@@ -104,4 +105,5 @@ def _group_columns(outcome: Outcome) -> dict[str, torch.Tensor]:
         "intervention": (touched > 0).double().mean(1),
         "clip_fraction": touched.sum(1) / batch.lengths.sum(1).clamp(min=1),
         "second_moment": measures.second_moment(batch, kept).mean(1),
+        **({} if outcome.mismatch is None else outcome.mismatch.group_columns()),
     }

@@ -1,6 +1,6 @@
 """The gradient as one vector: its cosine with the previous one, and what an update rule makes of it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -26,15 +26,19 @@ class Rule:
 
     def advantages(self, batch: GroupBatch, kappa: torch.Tensor, norms: Callable[[], torch.Tensor]) -> torch.Tensor:
         """[B, G]; `norms` computes the responses' squared gradient norms, which is expensive."""
-        function = getattr(self.module, "advantages", None)
-        if function is None or getattr(self.params, "baseline", None) == "off":
+        if not self.rebases:
             return batch.advantages
-        return function(batch, kappa, norms(), self.params)  # type: ignore[no-any-return]
+        return self.module.advantages(batch, kappa, norms(), self.params)  # type: ignore[no-any-return]
 
     def step_scale(self, batch: GroupBatch, kappa: torch.Tensor) -> float:
         """Factor of this step's learning rate."""
         function = getattr(self.module, "step_scale", None)
         return 1.0 if function is None else float(function(batch, kappa, self.params))
+
+    @property
+    def rebases(self) -> bool:
+        """Whether it replaces the advantages, from the whole mini-batch."""
+        return hasattr(self.module, "advantages") and getattr(self.params, "baseline", None) != "off"
 
     @property
     def directs(self) -> bool:
@@ -45,12 +49,17 @@ class Rule:
 NO_RULE = Rule(none, none.Params())
 
 
+def trained(model: PreTrainedModel) -> Iterator[tuple[str, torch.nn.Parameter]]:
+    """The parameters that training moves, by name; of a model with adapters, the adapters'."""
+    return ((name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad)
+
+
 class Gradient:
     """The gradient of one model, from update to update."""
 
     def __init__(self, model: PreTrainedModel, rule: Rule) -> None:
         self._model, self._rule = model, rule
-        size = sum(p.numel() for p in model.parameters())
+        size = sum(p.numel() for _, p in trained(model))
         self._kept = rule.directs or size <= LARGEST
         self._previous: torch.Tensor | None = None
 
@@ -77,4 +86,5 @@ class Gradient:
 
     def load(self, tensors: Mapping[str, torch.Tensor]) -> None:
         """Go on from a checkpoint."""
-        self._previous = tensors.get(REMEMBERED)
+        if REMEMBERED in tensors:
+            self._previous = tensors[REMEMBERED].to(self._model.device)

@@ -8,7 +8,7 @@ import torch
 
 from delaysim.policy.base import cached
 from delaysim.policy.tiny import base_key, load_tiny
-from delaysim.settings.config import TinyModelConf
+from delaysim.settings.models import TinyModelConf
 from delaysim.tasks.chain import Chain
 
 CONF = TinyModelConf(sft_steps=2)

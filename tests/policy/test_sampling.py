@@ -12,7 +12,7 @@ from delaysim.policy.noise import GumbelNoise
 from delaysim.policy.sample import Decoding, sample
 from delaysim.policy.score import Row, packed, score
 from delaysim.policy.tiny import load_tiny
-from delaysim.settings.config import TinyModelConf
+from delaysim.settings.models import TinyModelConf
 from delaysim.tasks.chain import Chain
 
 CODEC = CharacterCodec()
@@ -157,7 +157,7 @@ class NextToken(torch.nn.Module):
     def __init__(self, logits):
         super().__init__()
         self.logits, self.config = logits, Qwen3Config()
-        self.dtype = torch.float32
+        self.dtype, self.device = torch.float32, torch.device("cpu")
 
     def get_decoder(self):
         def decoder(input_ids, **_):

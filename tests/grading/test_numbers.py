@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delaysim.data import read_jsonl
-from delaysim.tasks.answers import Extracted, extract, number, same_number
+from delaysim.grading.extract import Extracted, extract
+from delaysim.grading.numbers import number, same_number
 
 
 @pytest.mark.parametrize(

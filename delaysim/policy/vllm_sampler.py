@@ -1,0 +1,121 @@
+"""Sampling with vLLM in this process: one request per response, its seed a hash of whose response it is."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from transformers import PreTrainedModel
+
+from delaysim.errors import SamplerFailed
+from delaysim.policy.codec import Codec
+from delaysim.policy.resync import DECODED, FLOOR, fixed_batch, learner_logp, require_same
+from delaysim.policy.rollout import Ids, Response
+from delaysim.policy.sample import Decoding
+from delaysim.policy.sampler import Answer, Draw
+from delaysim.policy.vllm_engine import Engine
+from delaysim.rng import stream
+
+
+class VllmSampler:
+    """A Sampler (delaysim/policy/sampler.py) whose engine has its own copy of the weights."""
+
+    elsewhere = False
+
+    def __init__(self, learner: PreTrainedModel, codec: Codec, conf: Any, **overrides: Any) -> None:
+        self._learner, self._conf = learner, conf
+        self._batch = fixed_batch(codec.vocabulary)
+        self._floor = conf.floor or max(FLOOR[kind] for kind in (conf.dtype or _kind(learner), _kind(learner)))
+        self._engine = Engine(learner, conf, **overrides)
+        self._asleep = False
+        self.gap: float | None = None
+        try:
+            self.publish(0)
+        except SamplerFailed:
+            self.close()
+            raise
+
+    def sample(self, prompts: Sequence[Ids], repeat: int, decoding: Decoding, draw: Draw | None) -> list[Response]:
+        self._require_room(prompts, decoding)
+        params = _params(decoding, draw, len(prompts) * repeat)
+        outputs = self._engine.generate([p.tolist() for p in prompts for _ in range(repeat)], params)
+        return [_response(output.outputs[0], decoding) for output in outputs]
+
+    def start(self, prompts: Sequence[Ids], repeat: int, decoding: Decoding, draw: Draw | None) -> Answer:
+        responses = self.sample(prompts, repeat, decoding, draw)
+        return lambda: responses
+
+    def rest(self) -> None:
+        if self._conf.sleep:
+            self._engine.sleep(self._conf.sleep)
+            self._asleep = True
+
+    def publish(self, version: int) -> None:
+        if self._asleep:
+            self._engine.wake()
+            self._asleep = False
+        self._engine.push(self._learner, version)
+        self.gap = self._gap()
+        require_same(self.gap, self._floor, version)
+
+    def lap(self) -> float | None:
+        return None
+
+    def close(self) -> None:
+        self._engine.close()
+
+    def _gap(self) -> float:
+        """Prompt log-probabilities, and those of tokens decoded after them, against the learner's [nats]."""
+        asked = {"temperature": 1.0, "prompt_logprobs": 0, "logprobs": 0, "max_tokens": DECODED, "ignore_eos": True}
+        outputs = self._engine.generate(
+            [ids.tolist() for ids in self._batch], [{**asked, "seed": i} for i in range(len(self._batch))]
+        )
+        added = [output.outputs[0] for output in outputs]
+        whole = [np.append(ids, new.token_ids).astype(np.int32) for ids, new in zip(self._batch, added, strict=True)]
+        theirs = [
+            [*_of(ids[1:], output.prompt_logprobs[1:]), *_of(new.token_ids, new.logprobs)]
+            for ids, output, new in zip(self._batch, outputs, added, strict=True)
+        ]
+        return float(np.abs(np.array(theirs) - learner_logp(self._learner, whole)).max())
+
+    def _require_room(self, prompts: Sequence[Ids], decoding: Decoding) -> None:
+        longest = max(map(len, prompts)) + decoding.max_new_tokens
+        if longest > self._engine.longest:
+            raise SamplerFailed(
+                f"a prompt and sampler.max_new_tokens={decoding.max_new_tokens} need {longest} tokens, the engine has "
+                f"{self._engine.longest}: give a larger sampler.context, up to the model's own, or fewer new tokens"
+            )
+
+
+def _params(decoding: Decoding, draw: Draw | None, count: int) -> list[dict[str, Any]]:
+    """Of each request. Never seed + i: one group's response must not share noise with another's."""
+    shared = {
+        "max_tokens": decoding.max_new_tokens,
+        "stop_token_ids": sorted(decoding.stop_ids),
+        "ignore_eos": True,  # what ends a response is the codec's to say
+        "logprobs": 0,  # of the sampled token alone
+        "top_p": 1.0,
+        "top_k": 0,
+    }
+    if draw is None:
+        return [{**shared, "temperature": 0.0}] * count
+    return [{**shared, "temperature": decoding.temperature, "seed": request_seed(draw, key)} for key in draw.keys]
+
+
+def request_seed(draw: Draw, key: tuple[int, ...]) -> int:
+    """62 bits from (seed, stream, key), so that no two responses of any runs meet but on purpose."""
+    return int(stream(draw.seed, f"vllm {draw.stream}", *key).integers(1 << 62))
+
+
+def _response(output: Any, decoding: Decoding) -> Response:
+    tokens = np.array(output.token_ids, np.int32)
+    logp = np.array(_of(output.token_ids, output.logprobs), np.float32)
+    return Response(tokens, logp, bool(tokens[-1] in decoding.stop_ids))
+
+
+def _of(tokens: Any, table: Any) -> list[float]:
+    """The log-probability of each token, from vLLM's dictionaries."""
+    return [entry[int(token)].logprob for token, entry in zip(tokens, table, strict=True)]
+
+
+def _kind(model: PreTrainedModel) -> str:
+    return str(model.dtype).removeprefix("torch.")

@@ -1,0 +1,166 @@
+"""`delaysim evaluate` end to end on a small random model: folders, resumption, formats, runs, and what is refused."""
+
+import csv
+import io
+import json
+
+import pytest
+from policy.test_pretrained import build_model, build_tokenizer
+from settings import make_config, run, small_config
+
+from delaysim.__main__ import entry
+from delaysim.files import digest
+from delaysim.policy.pretrained import load_pretrained
+from delaysim.run.respondent import candidate
+from delaysim.scorecard import scorecard
+from delaysim.settings.models import PretrainedModelConf
+
+SHORT = ("--n", "2", "--max-new-tokens", "6", "--instruction", "go", "--template", "{problem} {instruction}")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A model that writes letters at random."""
+    folder = tmp_path_factory.mktemp("model")
+    build_model().save_pretrained(folder)
+    build_tokenizer().save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def sums(tmp_path):
+    rows = [{"id": f"s{i}", "problem": f"what is {'abcdefgh'[i]}?", "answer": str(i)} for i in range(7)]
+    path = tmp_path / "sums.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def evaluate(capsys, *words):
+    code = entry(["evaluate", *map(str, words)])
+    return code, *capsys.readouterr()
+
+
+def rows_of(folder):
+    return [json.loads(line) for line in (folder / "rows.jsonl").read_text().splitlines()]
+
+
+def test_rows_table_and_a_second_start(capsys, model, sums, tmp_path):
+    out = tmp_path / "out"
+    code, table, progress = evaluate(capsys, model, "--benchmarks", sums, "--out", out, *SHORT)
+    assert code == 0
+    rows = rows_of(out)
+    assert len(rows) == 21
+    assert {row["n_tokens"] <= 6 for row in rows} == {True}
+    assert "sums 7/7" in progress
+    lines = table.splitlines()
+    assert lines[0].split() == [
+        "set",
+        "problems",
+        "greedy",
+        "avg@2",
+        "pass@2",
+        "maj@2",
+        "cut",
+        "no",
+        "answer",
+        "tokens",
+    ]
+    assert [line.split()[0] for line in lines[1:5]] == ["sums", "macro", "item-weighted", "deduplicated"]
+    before = (out / "rows.jsonl").read_bytes()
+    code, again, progress = evaluate(capsys, model, "--benchmarks", sums, "--out", out, *SHORT)
+    assert (code, again, progress) == (0, table, "")
+    assert (out / "rows.jsonl").read_bytes() == before
+
+
+def test_killed_and_started_again_the_rows_are_the_same_bytes(capsys, model, sums, tmp_path):
+    words = (model, "--benchmarks", sums, *SHORT, "--batch", "4")
+    evaluate(capsys, *words, "--out", tmp_path / "whole")
+    whole = (tmp_path / "whole" / "rows.jsonl").read_bytes()
+    evaluate(capsys, *words, "--out", tmp_path / "cut")
+    (tmp_path / "cut" / "rows.jsonl").write_bytes(whole[: len(whole) // 2])
+    assert evaluate(capsys, *words, "--out", tmp_path / "cut")[0] == 0
+    assert (tmp_path / "cut" / "rows.jsonl").read_bytes() == whole
+
+
+def test_problems_are_a_prefix_and_share_their_noise(capsys, model, sums, tmp_path):
+    evaluate(capsys, model, "--benchmarks", sums, "--out", tmp_path / "all", *SHORT)
+    evaluate(capsys, model, "--benchmarks", sums, "--out", tmp_path / "few", *SHORT, "--problems", 3)
+    assert rows_of(tmp_path / "few") == rows_of(tmp_path / "all")[:9]
+
+
+def test_every_number_comes_from_the_rows(capsys, model, sums, tmp_path):
+    words = (model, "--benchmarks", sums, "--out", tmp_path / "out", *SHORT)
+    card = json.loads(evaluate(capsys, *words, "--format", "json")[1])
+    assert card == json.loads(json.dumps(scorecard(rows_of(tmp_path / "out"))))
+    lines = list(csv.DictReader(io.StringIO(evaluate(capsys, *words, "--format", "csv")[1])))
+    assert [(line["kind"], line["name"]) for line in lines] == [
+        ("set", "sums"), ("mean", "macro"), ("mean", "item_weighted"), ("mean", "deduplicated"),
+    ]  # fmt: skip
+    (found,) = card["sets"].values()
+    assert float(lines[0]["truncated"]) == found["truncated"]
+    assert (lines[0]["problems"], lines[0]["pass@2"]) == ("7", str(found["pass_at_k"]["2"]))
+
+
+def test_the_folder_is_named_by_what_decides_the_rows(capsys, model, sums, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for words in ((), ("--workers", "2"), ("--max-new-tokens", "5"), ("--temperature", "0.5"), ("--mode", "flexible")):
+        assert evaluate(capsys, model, "--benchmarks", sums, *SHORT, *words, "--problems", 1)[0] == 0
+    folders = sorted(folder.name for folder in (tmp_path / "runs" / "evaluate").iterdir())
+    assert len(folders) == 4
+    assert all(name.startswith(f"{model.name.lower()}-") for name in folders)
+
+
+def test_a_run_is_evaluated_at_its_last_checkpoint(model, tmp_path):
+    """Another model's weights in a run's checkpoint are what answers, not the base's."""
+    from safetensors.torch import save_file
+
+    from delaysim.files import write_json
+    from delaysim.settings.configfile import save_config
+
+    cfg = make_config("D=2", "model=pretrained", f"model.path={model}", "task=sums")
+    trained = load_pretrained(PretrainedModelConf(path=str(model))).model
+    tensors = {name: parameter.detach() + 1 for name, parameter in trained.named_parameters()}
+    folder = tmp_path / "checkpoints" / "00000007"
+    folder.mkdir(parents=True)
+    save_file(tensors, folder / "model.safetensors")
+    save_config(cfg, tmp_path / "config.yaml")
+    base = candidate(str(tmp_path), None, None)
+    assert (base.update, base.weights) == (0, None)
+    write_json(tmp_path / "checkpoint.json", {"update": 7, "weights": "checkpoints/00000007", "sizes": {}})
+    found = candidate(str(tmp_path), "bfloat16", "plain")
+    assert (found.name, found.update, found.conf.dtype, found.conf.template) == (tmp_path.name, 7, "bfloat16", "plain")
+    assert digest(found.identity()) != digest(base.identity())
+    loaded = dict(candidate(str(tmp_path), None, None).load().model.named_parameters())
+    assert all(bool((loaded[name] == tensor).all()) for name, tensor in tensors.items())
+
+
+def test_a_tiny_run_is_refused_in_one_line(capsys, base_cache, sums, tmp_path):
+    run(small_config("D=2", "updates=1", "evaluation.every=null"), tmp_path / "run")
+    code, _, error = evaluate(capsys, tmp_path / "run", "--benchmarks", sums)
+    assert (code, error.count("\n")) == (2, 1)
+    assert "trained model=tiny, which reads chain sums only: its accuracy is in its evals.jsonl" in error
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--benchmarks", "amc24"), "--benchmarks amc24: no such set; choose all, some of gsm8k"),
+        (("--n", "-1"), "--n -1: give 0 or more"),
+        (("--problems", "0"), "--problems 0: give 1 or more, or leave it out for all"),
+        (("--temperature", "0"), "--temperature 0: give a number above 0; --n 0 evaluates greedily alone"),
+        (("--rel-tol", "minerva=big"), "--rel-tol minerva=big: write SET=NUMBER"),
+        (("--template", "qwen"), "model.template=qwen: choose one of auto, chat"),
+        (("--data", "/nowhere"), "has no gsm8k.jsonl; put it there"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_line(capsys, model, sums, words, message):
+    given = ("--benchmarks", sums) if words[0] not in ("--benchmarks", "--data") else ()
+    code, _, error = evaluate(capsys, model, *given, *words)
+    assert (code, error.count("\n")) == (2, 1)
+    assert message in error
+
+
+def test_a_model_that_is_not_there_is_one_line(capsys, sums):
+    code, _, error = evaluate(capsys, "no/such/place/x.gguf", "--benchmarks", sums)
+    assert (code, error.count("\n")) == (2, 1)
+    assert "model.path=no/such/place/x.gguf: no such file or directory, and no hub id" in error
