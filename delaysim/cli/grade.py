@@ -5,6 +5,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from rich.table import Table
@@ -94,7 +95,7 @@ def _lines(path: str, rel_tol: float) -> Iterator[Line]:
             if isinstance(row[name], bool) or not isinstance(row[name], str | int | float):
                 raise UserError(f"{where}: {name} is {json.dumps(row[name])[:40]}; give a text or a number")
         for name in TEXTS:
-            if not isinstance(row.get(name) or "", str | int):
+            if not isinstance(row.get(name) or "", str) and not (name == "id" and isinstance(row[name], int)):
                 raise UserError(f"{where}: {name} is {json.dumps(row[name])[:40]}; give a text")
         gold, error = _gold(row, where, rel_tol)
         name = str(row.get("id", number))
@@ -109,11 +110,9 @@ def _finished(row: dict[str, Any], where: str) -> bool:
 
 
 def _gold(row: dict[str, Any], where: str, rel_tol: float) -> tuple[Gold | None, str | None]:
-    tolerance = row.get("tolerance")
-    try:
-        allowed = None if tolerance in (None, "") else float(tolerance)
-    except (TypeError, ValueError):
-        raise UserError(f"{where}: tolerance is {json.dumps(tolerance)[:40]}; give a number") from None
+    allowed = row.get("tolerance") or 0.0
+    if isinstance(allowed, bool) or not isinstance(allowed, int | float) or not 0 <= allowed < inf:
+        raise UserError(f"{where}: tolerance is {json.dumps(allowed)[:40]}; give a number, 0 or more")
     try:
         gold = make_gold(
             str(row["gold"]),

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 from delaysim.grading.golds import Gold, GoldError, make_gold
@@ -54,14 +55,15 @@ def audit(rows: list[dict[str, Any]], grader: Grader, advance: Callable[[], None
 def row_gold(row: dict[str, Any]) -> Gold:
     """The gold of a data set's row. Raises GoldError."""
     tolerance = row.get("tolerance")
+    known = isinstance(tolerance, int | float) and 0 <= tolerance < inf
     return make_gold(
         str(row["answer"]),
         id=str(row.get("id") or ""),
         problem=str(row.get("problem") or ""),
-        answer_type=row.get("answer_type"),
+        answer_type=str(row.get("answer_type") or "") or None,
         multiple=bool(row.get("is_multiple_answer")),
-        unit=row.get("unit"),
-        tolerance=float(tolerance) if isinstance(tolerance, int | float) else None,
+        unit=str(row.get("unit") or "") or None,
+        tolerance=float(tolerance) if known else None,  # type: ignore[arg-type]
     )
 
 

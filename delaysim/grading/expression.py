@@ -35,7 +35,6 @@ class Expression:
 KNOWN = {f"\\{name}" for name in FUNCTIONS} | {
     r"\frac", r"\sqrt", r"\binom", r"\cdot", r"\pi", r"\infty", r"\lfloor", r"\rfloor", r"\lceil", r"\rceil", r"\lg",
 }  # fmt: skip
-SYMBOLS = {f"\\{name}" for name in GREEK} | {r"\hbar", r"\ell", r"\odot", r"\mho", r"\prime"}
 CONSTANTS = {"e", "i", r"\pi", r"\infty"}
 _LETTER = r"(?:[A-Za-z]|\\(?:" + "|".join(sorted(GREEK, key=len, reverse=True)) + r"|hbar|ell|mho)(?![A-Za-z]))"
 _ACCENT = r"\\(?:dot|ddot|vec|bar|hat|tilde|overline|overrightarrow|widehat|mathbb|mathcal|text)\s*\{[^{}]*\}"

@@ -82,6 +82,7 @@ LAST_NUMBER = re.compile(
     r"(?<![A-Za-z0-9_.,/^])[-−]?(?:[$€£]\s*)?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?"
     r"(?:\s*/\s*[0-9]+|\s+[0-9]+\s*/\s*[0-9]+|[eE][-+]?[0-9]+)?%?"
 )
+ALTERNATIVES = re.compile(rf"{LAST_NUMBER.pattern}(?:,? or {LAST_NUMBER.pattern})*")
 PROSE = re.compile(r"(?<![\\A-Za-z{])[A-Za-z]{2,}(?![A-Za-z}])")
 _SENTENCE = """is are was so the then thus therefore hence we get gives equals have has it that this i think final
 answer"""
@@ -106,7 +107,8 @@ def _formula(text: str) -> str | None:
 
 
 def _number(text: str) -> str | None:
-    last = _last(LAST_NUMBER, text)
+    """The last number, with the numbers that an "or" puts beside it."""
+    last = _last(ALTERNATIVES, text)
     return None if last is None else last[0].strip()
 
 

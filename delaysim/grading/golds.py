@@ -2,7 +2,7 @@ r"""Reference answers: read once, typed, patched where the data set is wrong, an
 
 import re
 from dataclasses import dataclass, field
-from math import gcd, isqrt
+from math import gcd, inf, isqrt
 
 from delaysim.grading.extract import boxed
 from delaysim.grading.latex import LONGEST, plain
@@ -46,6 +46,7 @@ OUTSIDE = {
 COORDINATES = re.compile(
     r"ordered (?:pair|triple)|coordinates|\(\s*x\s*,\s*y\s*[,)]|-intercept|\bpoint\b", re.IGNORECASE
 )
+REALS = re.compile(r"interval|inequalit|range of|values of", re.IGNORECASE)
 
 
 def make_gold(
@@ -63,8 +64,11 @@ def make_gold(
 
     `answer_type` is one of ours (`delaysim.grading.rules.TYPES`) or a data set's name for it; unknown names are left
     aside. `multiple` says that commas separate answers. Raises GoldError where the answer is empty or unreadable and no
-    patch replaces it.
+    patch replaces it, ValueError on a tolerance below 0 or not finite.
     """
+    for name, allowed in (("tolerance", tolerance or 0.0), ("rel_tol", rel_tol)):
+        if not 0 <= allowed < inf:
+            raise ValueError(f"{name}={allowed}: give a finite number, 0 or more")
     patch = patches().get(id) if id else None
     text = plain(_core(answer if patch is None or patch.answer is None else patch.answer))
     if not text:
@@ -108,20 +112,23 @@ def _kind(text: str, problem: str, named: str | None, multiple: bool) -> str:
         return "multiset"
     if kind == "interval" and region(text) is None:
         kind = kind_of(text)
-    tuple_named = (named or "").lower() == "tuple" or (problem and COORDINATES.search(problem))
+    coordinates = COORDINATES.search(problem) and not REALS.search(problem)
+    tuple_named = (named or "").lower() == "tuple" or coordinates
     if kind == "pair" and tuple_named:
         return "tuple"
     return "interval" if kind == "pair" and (named or "").lower() == "interval" else kind
 
 
-SCALARS = ("integer", "decimal", "sci", "fraction", "expr")
+SAYS_NOTHING = re.compile(r"[\s$.,;:?!'\"()\[\]{}\\|&%^_=+/*-]*")
 
 
 def _readable(name: str, text: str, kind: str) -> None:
-    """Raises GoldError where a gold can only ever be matched letter by letter and does not look like mathematics."""
-    if kind not in (*SCALARS, "equation") or not re.fullmatch(r"[\s$.,;:?!'\"()\[\]{}\\|&%^_=+/*-]*", text):
-        return
-    raise GoldError(f"{name or 'gold'}: the answer {text!r} says nothing")
+    """Raises GoldError where a gold is punctuation or its braces do not match."""
+    braces = re.findall(r"\\.|[{}]", text)
+    if kind != "text" and (SAYS_NOTHING.fullmatch(text) or braces.count("{") != braces.count("}")):
+        if kind == "interval" and region(text) is not None:
+            return
+        raise GoldError(f"{name or 'gold'}: the answer {text!r} cannot be read")
 
 
 SPAN = re.compile(r"\$\$?([^$]{3,400})\$\$?|\\\((.{3,400}?)\\\)|\\\[(.{3,400}?)\\\]", re.DOTALL)

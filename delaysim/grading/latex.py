@@ -205,7 +205,6 @@ def key(text: str) -> str:
     return re.sub(r"(?<![0-9])\s+|\s+(?![0-9])", "", text)
 
 
-PAIRS = {"(": ")", "[": "]", "{": "}"}
 TOKEN = re.compile(r"\\[A-Za-z]+|\\.|.", re.DOTALL)
 OPENING, CLOSING = {"(", "[", "{", r"\{", r"\lfloor", r"\lceil"}, {")", "]", "}", r"\}", r"\rfloor", r"\rceil"}
 

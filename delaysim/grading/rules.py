@@ -40,6 +40,8 @@ def _mathematical(text: str) -> str:
     bracketed = _bracketed(text)
     if bracketed:
         return bracketed
+    if chain(text)[1] == ["="] and right_side(text) != text:
+        return kind_of(right_side(text))
     if re.search(r"[<>]|\\[lg]e(?![A-Za-z])", text) and region(text):
         return "interval"
     if len(items(text, 1)) > 1:
@@ -155,11 +157,8 @@ def interval(gold: str, answer: str, check: Check, unit: str | None = None) -> b
 
 def _set_side(text: str) -> str:
     sides, relations = chain(text)
-    return (
-        sides[1]
-        if relations == ["="] and len(sides) == 2 and region(sides[1]) and not is_number_side(sides[1])
-        else text
-    )
+    named = relations == ["="] and region(sides[1]) and not is_number_side(sides[1])
+    return sides[1] if named else text
 
 
 def is_number_side(text: str) -> bool:
@@ -179,7 +178,10 @@ def set_(gold: str, answer: str, check: Check, unit: str | None = None) -> bool:
     if image(gold) or literally(gold) == literally(answer):
         return literally(gold) == literally(answer) or image(gold) == image(answer)
     ours, theirs = group(gold), group(answer)
-    if ours is None or (theirs is None and len(items(ours.inner)) == 1):
+    if ours is None:
+        return False
+    single = len(items(ours.inner)) == 1 and group(ours.inner) is None
+    if single and (theirs is None or theirs.opens != r"\{"):
         return False
     return multiset(gold, answer, check, unit)
 
@@ -206,11 +208,13 @@ def _listed(text: str) -> str:
 
 
 def multiset(gold: str, answer: str, check: Check, unit: str | None = None) -> bool:
-    """As many items, each as often, in any order."""
+    """As many items, each as often, in any order; in the gold's order where it has names and the answer has none."""
     ours = items(_bare(gold))
     theirs = _unnamed(items(_bare(_listed(answer)), len(ours)), ours)
     if theirs is None or len(ours) != len(theirs):
         return False
+    if len(_names(ours)) > 1 and not any(chain(item)[1] for item in theirs):
+        return all(any_kind(g, a, check, unit) for g, a in zip(ours, theirs, strict=True))
     return matched(ours, theirs, lambda g, a: any_kind(g, a, check, unit))
 
 
@@ -220,12 +224,14 @@ def _bare(text: str) -> str:
 
 
 def _unnamed(theirs: list[str], ours: list[str]) -> list[str] | None:
-    """`x=1, x=2` without the name; None where there are several names and the gold has none."""
-    if any(chain(item)[1] for item in ours):
-        return theirs
-    sides = [chain(item) for item in theirs]
-    names = {key(part[0]) for part, relations in sides if relations == ["="] and is_name(part[0])}
-    return theirs if len(names) <= 1 else None
+    """The items of an answer; None where they have several names and the gold's have none."""
+    return theirs if any(chain(item)[1] for item in ours) or len(_names(theirs)) <= 1 else None
+
+
+def _names(found: list[str]) -> set[str]:
+    """What the items name: x and y of `x=1, y=2`."""
+    sides = [chain(item) for item in found]
+    return {key(part[0]) for part, relations in sides if relations == ["="] and is_name(part[0])}
 
 
 def matched(ours: list[T], theirs: list[T], equal: Callable[[T, T], bool]) -> bool:

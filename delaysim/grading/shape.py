@@ -230,6 +230,8 @@ def _inequality(text: str) -> Region | None:
     sides, relations = chain(text)
     if set(relations) in ({">"}, {r"\ge"}, {">", r"\ge"}):
         sides, relations = sides[::-1], [{">": "<", r"\ge": r"\le"}[r] for r in relations[::-1]]
+    if len(sides) == 2 and (around := [re.fullmatch(r"\|([^|]*)\|", side) for side in sides]) != [None, None]:
+        return _absolute(sides, relations[0], around[0] is not None)
     places = [place for place, side in enumerate(sides) if variable(side)]
     if len(places) != 1 or not all(sides) or len(sides) > 3:
         return None
@@ -244,3 +246,15 @@ def _inequality(text: str) -> Region | None:
     closed = [relation == r"\le" for relation in relations]
     piece = _ends(low or r"-\infty", high or r"\infty", closed[0] and low is not None, closed[-1] and high is not None)
     return Region((piece,), name)
+
+
+def _absolute(sides: list[str], relation: str, on_left: bool) -> Region | None:
+    r"""`|x|<3` and `|x|\ge 3`."""
+    inner, bound = (side.strip() for side in (sides if on_left else sides[::-1]))
+    name, closed = inner.strip("|"), relation == r"\le"
+    if relation not in ("<", r"\le") or not variable(name):
+        return None
+    if on_left:
+        return Region((Piece(f"-({bound})", bound, closed, closed),), key(name))
+    outside = Piece(r"-\infty", f"-({bound})", False, closed), Piece(bound, r"\infty", closed, False)
+    return Region(outside, key(name))

@@ -1,8 +1,8 @@
 r"""Equality of expressions with algebra: values to many digits, Math-Verify where there are none.
 
-Two expressions are equal where they agree to `DIGITS` digits *relative* to their size, at several points in the
-symbols. Points at which either side is not real are left out, unless all symbols are positive there. In worker
-processes only.
+Two expressions are equal where they agree to `AGREED` digits *relative* to their size, and as many more as their
+numbers have, at several points in the symbols. Points at which either side is not real are left out, unless all symbols
+are positive there. In worker processes only.
 """
 
 import itertools
@@ -25,7 +25,8 @@ Value = Callable[[dict[Any, Any]], Any]
 
 PARSE_S = COMPARE_S = 3
 """Time limits of one call [s], whole numbers: Math-Verify rounds fractions of a second down to no time at all."""
-DIGITS = 40
+DIGITS, AGREED = 40, 25
+"""Computed with, and compared, for numbers of few digits."""
 LARGEST = 30_000
 """Digits of a value at most: a larger one is not computed."""
 POINTS = 6
@@ -155,7 +156,7 @@ def _near(a: Any, b: Any, digits: int, check: Symbolic) -> bool:
         difference, size = abs(a - b), abs(a)
         if check.rel_tol or check.tolerance:
             return bool(difference <= max(check.rel_tol * size, mpmath.mpf(check.tolerance)))
-        return bool(difference <= mpmath.mpf(10) ** -(digits - 15) * max(size, abs(b)))
+        return bool(difference <= mpmath.mpf(10) ** -(digits - DIGITS + AGREED) * max(size, abs(b)))
 
 
 def _evaluator(expression: Any, digits: int) -> Value:

@@ -67,6 +67,7 @@ def test_a_text_equals_itself(text):
     assert right(gold, text)
 
 
+@settings(deadline=None)
 @given(st.text(max_size=60))
 def test_unicode_is_judged_too(text):
     found = extract(text, flexible=True)

@@ -60,16 +60,23 @@ def test_a_type_follows_from_the_looks(answer, kind):
 def test_a_row_can_say_more_than_the_looks():
     assert make_gold("(2,5)", problem="Find the point where the lines meet.").type == "tuple"
     assert make_gold("(2,5)", answer_type="Interval").type == "interval"
+    assert make_gold("(2,5)", problem="On which interval does the point move?").type == "pair"
     assert make_gold("1,200", multiple=True).type == "multiset"
     assert make_gold("1,200").type == "integer"
     assert make_gold("3", answer_type="text").type == "text"
     assert make_gold("3", answer_type="Numerical").type == "integer"
 
 
-@pytest.mark.parametrize("answer", ["", " ", "$$", "$ $", r"\boxed{}", ".", "()", "####", r"\,"])
+@pytest.mark.parametrize("answer", ["", " ", "$$", "$ $", r"\boxed{}", ".", "()", "####", r"\,", r"\frac{1", "{2}}"])
 def test_an_answer_that_says_nothing_is_refused(answer):
     with pytest.raises(GoldError):
         make_gold(answer)
+
+
+@pytest.mark.parametrize("wrong", [{"tolerance": -1}, {"tolerance": float("nan")}, {"rel_tol": float("inf")}])
+def test_tolerances_are_checked(wrong):
+    with pytest.raises(ValueError, match="give a finite number"):
+        make_gold("5", **wrong)
 
 
 def test_a_gold_may_stand_in_a_box_or_behind_hashes():
@@ -148,6 +155,7 @@ def test_every_gold_is_accepted_in_a_box_as_it_was_given(shared, name):
     assert refused == {gold.id for gold in golds} & WRONG_AS_GIVEN
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SETS)
 def test_every_gold_is_accepted_in_other_notations(shared, name, grader):
     items = [(gold, rf"\boxed{{{form}}}") for gold in golds_of(shared, name) for form in notations.same(gold)]
@@ -156,6 +164,7 @@ def test_every_gold_is_accepted_in_other_notations(shared, name, grader):
     assert refused == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SETS)
 def test_answers_near_a_gold_are_refused(shared, name, grader):
     items = [(gold, rf"\boxed{{{form}}}") for gold in golds_of(shared, name) for form in notations.near(gold)]
