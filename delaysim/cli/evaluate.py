@@ -86,8 +86,8 @@ def _respondent(who: "Candidate", options: Any) -> Any:
     from delaysim.run.respondent import PolicyRespondent
 
     torch.set_num_threads(options.threads)
-    policy = who.load()
-    decoding = Decoding(options.max_new_tokens, options.temperature, policy.codec.stop_ids)
+    policy = who.load(options.device or ("cuda:0" if torch.cuda.is_available() else "cpu"))
+    decoding = Decoding(options.max_new_tokens, options.temperature, policy.codec.stop_ids, who.autocast)
     return PolicyRespondent(policy, decoding, options.instruction)
 
 
@@ -166,6 +166,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--dtype", choices=("float32", "bfloat16"), help="of the weights (default: the run's, else float32)")
     add("--batch", type=int, default=64, help="responses generated together (default 64)")
     add("--threads", type=int, default=1, help="CPU threads of the model (default 1)")
+    add("--device", metavar="NAME", help="cpu, cuda:0, ... (default: the first GPU where there is one)")
     add("--workers", type=int, default=1, help="processes that check answers (default 1)")
     add("--out", type=Path, metavar="DIR", help="folder of the rows (default: below runs/evaluate, by content)")
     add("--format", choices=("table", "json", "csv"), default="table")

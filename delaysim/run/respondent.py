@@ -9,12 +9,14 @@ from delaysim.benchmarks.load import Item
 from delaysim.data import model_digest
 from delaysim.errors import UserError
 from delaysim.files import digest, file_digest
+from delaysim.policy.device import place
 from delaysim.policy.model import Policy
 from delaysim.policy.sample import Decoding
 from delaysim.policy.sampler import Draw
 from delaysim.run.benchmark import Said
 from delaysim.run.checkpoint import Checkpoints, load_weights
 from delaysim.settings.configfile import load_config
+from delaysim.settings.identity import ONLY_PLANNED
 from delaysim.settings.models import PretrainedModelConf
 
 NOISE_SEED = 0
@@ -31,24 +33,28 @@ class Candidate:
     """Folder of a checkpoint; None = the base weights."""
     update: int
     """Updates behind the weights."""
+    autocast: bool = False
+    """Answer in bfloat16 from float32 weights, as the run trained."""
 
     def identity(self) -> dict[str, Any]:
         """What decides its responses."""
-        conf = {key: value for key, value in asdict(self.conf).items() if key not in ("seconds_per_update", "path")}
+        conf = {key: value for key, value in asdict(self.conf).items() if key not in (*ONLY_PLANNED, "path")}
         files = [] if self.weights is None else sorted(self.weights.glob("model*.safetensors"))
         trained = [(file.name, file_digest(file)) for file in files]
-        return {**conf, "model": model_digest(self.conf.path), "trained": trained, "update": self.update}
+        low = {"autocast": True} if self.autocast else {}
+        return {**conf, **low, "model": model_digest(self.conf.path), "trained": trained, "update": self.update}
 
     @property
     def label(self) -> str:
         """A readable prefix and a hash."""
         return f"{self.name}-{digest(self.identity(), 8)}"
 
-    def load(self) -> Policy:
-        """The policy, weights in place."""
+    def load(self, device: str) -> Policy:
+        """The policy on a device, weights in place."""
         from delaysim.policy.pretrained import load_pretrained
 
         policy = load_pretrained(self.conf)
+        place(policy.model, [device])
         if self.weights is not None:
             load_weights(self.weights, policy.model)
         return policy
@@ -61,12 +67,14 @@ def candidate(target: str, dtype: str | None, template: str | None) -> Candidate
     if not (run / "config.yaml").is_file():
         name = Path(target.removeprefix("pkg:")).name.removesuffix(".gguf").lower()
         return Candidate(name, PretrainedModelConf(path=target, **own), None, 0)
-    conf = load_config(run / "config.yaml").model
+    cfg = load_config(run / "config.yaml")
+    conf = cfg.model
     if not isinstance(conf, PretrainedModelConf):
         raise UserError(f"{target} trained model=tiny, which reads chain sums only: its accuracy is in its evals.jsonl")
     pointer = Checkpoints(run).read()
     weights = None if pointer is None or pointer.weights is None else run / pointer.weights
-    return Candidate(run.name, replace(conf, **own), weights, 0 if pointer is None else pointer.update)
+    update = 0 if pointer is None else pointer.update
+    return Candidate(run.name, replace(conf, **own), weights, update, cfg.learner.autocasts)
 
 
 class PolicyRespondent:

@@ -117,7 +117,8 @@ def test_a_run_is_evaluated_at_its_last_checkpoint(model, tmp_path):
     from delaysim.files import write_json
     from delaysim.settings.configfile import save_config
 
-    cfg = make_config("D=2", "model=pretrained", f"model.path={model}", "task=sums")
+    settings = ("D=2", "model=pretrained", f"model.path={model}", "task=sums")
+    cfg = make_config(*settings)
     trained = load_pretrained(PretrainedModelConf(path=str(model))).model
     tensors = {name: parameter.detach() + 1 for name, parameter in trained.named_parameters()}
     folder = tmp_path / "checkpoints" / "00000007"
@@ -130,7 +131,12 @@ def test_a_run_is_evaluated_at_its_last_checkpoint(model, tmp_path):
     found = candidate(str(tmp_path), "bfloat16", "plain")
     assert (found.name, found.update, found.conf.dtype, found.conf.template) == (tmp_path.name, 7, "bfloat16", "plain")
     assert digest(found.identity()) != digest(base.identity())
-    loaded = dict(candidate(str(tmp_path), None, None).load().model.named_parameters())
+    plain = candidate(str(tmp_path), None, None)
+    save_config(make_config("learner.precision=bf16_autocast", *settings), tmp_path / "config.yaml")
+    low = candidate(str(tmp_path), None, None)
+    assert (plain.autocast, low.autocast) == (False, True), "a run answers in the precision it was sampled in"
+    assert digest(low.identity()) != digest(plain.identity())
+    loaded = dict(candidate(str(tmp_path), None, None).load("cpu").model.named_parameters())
     assert all(bool((loaded[name] == tensor).all()) for name, tensor in tensors.items())
 
 
