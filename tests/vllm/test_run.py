@@ -62,6 +62,13 @@ def test_what_the_engine_reports_is_what_the_learner_recomputes(runs):
         assert np.array_equal(frame.behaviour[stale], frame.recomputed[stale])
 
 
+def test_an_engine_on_a_second_device_leaves_the_record_of_one(runs, tmp_path):
+    """The engine and the recomputed log-probabilities in the sampler's process, beside the update."""
+    ended = run(small_config(*SHORT, "sampler=vllm", "devices=[cpu,cpu]"), tmp_path / "two")
+    assert ended.state == "done", ended.message
+    assert fingerprint(tmp_path / "two") == fingerprint(runs / "vllm")
+
+
 def test_it_learns_from_its_own_versions(runs):
     """Recomputed at launch, not by later weights: a delayed group's log-ratio is not 0."""
     late = [row for row in rows(runs / "vllm", "groups") if row["delay"] == 3]
