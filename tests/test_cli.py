@@ -153,6 +153,7 @@ def test_status_and_plan_know_finished_runs(delaysim):
     assert "2 finished runs here" in plan
 
 
+@pytest.mark.slow
 def test_trace_rows_equal_a_training_runs_where_lengths_do_not_matter(delaysim, tmp_path):
     import pyarrow.parquet as pq
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from settings import SMALL, fingerprint, run, small_config
 
+pytestmark = pytest.mark.slow
 WORDS = ("+suite=fixed_delay", *SMALL, "D=3")
 
 

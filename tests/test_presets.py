@@ -58,6 +58,7 @@ def plan(*overrides):
     return subprocess.run(command, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_the_fixed_delay_experiment_is_a_sweep_of_eighteen_runs_priced_without_torch(tmp_path):
     done = plan("+experiment=paper_fixed_delay", f"runs_dir={tmp_path}", "plan.memory_gb=80")
     assert done.returncode == 0, done.stderr

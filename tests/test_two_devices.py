@@ -113,6 +113,7 @@ time.sleep(60)
 """
 
 
+@pytest.mark.slow
 def test_no_process_is_left_when_the_learners_is_killed(base_cache):
     paths = os.pathsep.join(filter(None, [os.path.dirname(__file__), *sys.path]))
     with subprocess.Popen(
