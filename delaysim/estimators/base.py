@@ -149,11 +149,6 @@ def aggregation_weights(mask: Tensor, kind: str, longest: int = 1) -> Tensor:
     return mask / responses / (longest if kind == "fixed_length" else 1)
 
 
-def loss_weights(batch: GroupBatch, kappa: Tensor, aggregation: str, longest: int = 1) -> Tensor:
-    """[B, G, T] the factor of each token's log-probability in the objective to be maximised."""
-    return weighted(batch, kappa, aggregation_weights(batch.mask, aggregation, longest))
-
-
 def weighted(batch: GroupBatch, kappa: Tensor, share: Tensor) -> Tensor:
     """The same, with the aggregation weights of the whole mini-batch where `batch` is a part of it."""
     return kappa * batch.advantage * share

@@ -12,7 +12,8 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from threading import Thread
@@ -28,12 +29,11 @@ from delaysim.policy.model import Policy, with_sampler
 from delaysim.policy.rollout import Ids, Logps, Response
 from delaysim.policy.sample import Decoding
 from delaysim.policy.sampler import Draw, Sampler
-from delaysim.policy.score import Row
+from delaysim.policy.score import Row, recomputed
 
 PRELOAD = "delaysim.run.preload"
 CLOSING_S = 10.0
 """How long the other process may take to end when asked [wall seconds]."""
-Recompute = Callable[[PreTrainedModel, Sequence[Row]], list[Logps]]
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Seat:
     """The group `sampler` of the configuration."""
     device: str
     threads: int
-    recompute: Recompute | None = None
+    recompute: Callable[[PreTrainedModel, Sequence[Row]], list[Logps]] | None = None
     """Gives responses the learner's log-probabilities as well, by the weights they were drawn with."""
     waits: bool = True
     """Whether a publish waits for what is under way; False in the suite `measured`."""
@@ -256,9 +256,7 @@ class _Desk:
         responses = self._sample(prompts, repeat, *how)
         if self._recompute is None:
             return responses
-        rows = [Row(prompts[i // repeat], response.tokens) for i, response in enumerate(responses)]
-        logps = self._recompute(self._own, rows)
-        return [replace(response, recomputed=logp) for response, logp in zip(responses, logps, strict=True)]
+        return recomputed(prompts, responses, partial(self._recompute, self._own))
 
 
 @torch.no_grad()

@@ -4,8 +4,8 @@ Responses to one prompt may share a sequence, the prompt standing in it once: a 
 continues the prompt's positions, so the numbers are those of every response alone and the prompt is computed once.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
 from delaysim.policy.precision import at_least_float32, own_casts
-from delaysim.policy.rollout import Ids
+from delaysim.policy.rollout import Ids, Logps, Response
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,17 @@ class Row:
 
     prompt: Ids
     response: Ids
+
+
+Recompute = Callable[[Sequence[Row]], list[Logps]]
+"""The learner's log-probabilities of given responses under some weights."""
+
+
+def recomputed(prompts: Sequence[Ids], responses: Sequence[Response], recompute: Recompute) -> list[Response]:
+    """The responses, equally many to each prompt, with the learner's own log-probabilities beside the sampler's."""
+    size = len(responses) // len(prompts)
+    logps = recompute([Row(prompts[i // size], response.tokens) for i, response in enumerate(responses)])
+    return [replace(response, recomputed=logp) for response, logp in zip(responses, logps, strict=True)]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Generation at launch: prompts, responses, grades; and the answer to the clock's launches."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isfinite
 from typing import Any
 
@@ -9,18 +9,15 @@ from delaysim.clock import Launch
 from delaysim.errors import RunFailed
 from delaysim.policy.codec import prompt_of
 from delaysim.policy.model import Policy
-from delaysim.policy.rollout import Group, Ids, Logps, Response
+from delaysim.policy.rollout import Group, Ids, Response
 from delaysim.policy.sample import Decoding
 from delaysim.policy.sampler import Answer, Draw
-from delaysim.policy.score import Row
+from delaysim.policy.score import Recompute, recomputed
 from delaysim.run.pending import Pending
 from delaysim.run.records import RunDir
 from delaysim.run.stopwatch import Stopwatch
 from delaysim.tasks import Problem, Task
 from delaysim.tasks.base import UNGRADED, too_many_ungraded
-
-Recompute = Callable[[Sequence[Row]], list[Logps]]
-"""The learner's log-probabilities of given responses under its present weights."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +83,7 @@ class Rollouts:
             responses = asked.answer()
         if self._recompute is not None:
             with self._watch.time("rescore"):
-                responses = _recomputed(self._recompute, asked.prompts, responses)
+                responses = recomputed(asked.prompts, responses, self._recompute)
         with self._watch.time("reward"):
             size = self._group_size
             return [self._graded(asked, b, responses[b * size : (b + 1) * size]) for b in range(len(asked.groups))]
@@ -100,13 +97,6 @@ class Rollouts:
             raise RunFailed(f"{where}: the task gave {rewards}")
         ungraded = sum(grade.status in UNGRADED for grade in grades)
         return Group(group, asked.version, asked.prompts[b], tuple(responses), rewards, ungraded=ungraded)
-
-
-def _recomputed(recompute: Recompute, prompts: Sequence[Any], responses: Sequence[Response]) -> list[Response]:
-    """The responses with the learner's own log-probabilities beside the sampler's."""
-    size = len(responses) // len(prompts)
-    logps = recompute([Row(prompts[i // size], response.tokens) for i, response in enumerate(responses)])
-    return [replace(response, recomputed=logp) for response, logp in zip(responses, logps, strict=True)]
 
 
 class Launcher:

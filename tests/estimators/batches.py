@@ -3,7 +3,7 @@
 import torch
 
 from delaysim.estimators import make
-from delaysim.estimators.base import GroupBatch
+from delaysim.estimators.base import GroupBatch, aggregation_weights, weighted
 
 LENGTHS = [3, 2, 3, 1]
 BEHAVIOUR = [[-1, -0.5, -2], [-0.7, -1.2], [-1.5, -0.8, -0.9], [-0.3]]
@@ -66,3 +66,8 @@ def pinned_like(logp, behaviour, advantage, delay, **more):
 def kappa(name, batch, **settings):
     """Coefficients of a built-in estimator."""
     return make(name, **settings).coefficients(batch)
+
+
+def loss_weights(batch, kappa, aggregation, longest=1):
+    """[B, G, T] the factor of each token's log-probability in the objective."""
+    return weighted(batch, kappa, aggregation_weights(batch.mask, aggregation, longest))

@@ -4,10 +4,10 @@ from math import exp
 
 import pytest
 import torch
-from estimators.batches import kappa, one_token, pinned, pinned_like, random_batch
+from estimators.batches import kappa, loss_weights, one_token, pinned, pinned_like, random_batch
 
 from delaysim.estimators.advantage import advantages
-from delaysim.estimators.base import aggregation_weights, loss_weights
+from delaysim.estimators.base import aggregation_weights
 
 SUM, MEAN, TOKENS = "seq_mean_token_sum", "seq_mean_token_mean", "token_mean"
 

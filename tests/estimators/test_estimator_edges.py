@@ -4,9 +4,10 @@ from math import exp, expm1, log1p
 
 import pytest
 import torch
+from estimators.batches import loss_weights
 
 from delaysim.estimators import discover, make
-from delaysim.estimators.base import AGGREGATIONS, LOG_KAPPA_BOUND, GroupBatch, loss_weights, saturated
+from delaysim.estimators.base import AGGREGATIONS, LOG_KAPPA_BOUND, GroupBatch, saturated
 from delaysim.measures import ess, kept, removed, weight
 
 ALL = discover()

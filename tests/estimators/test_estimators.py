@@ -4,11 +4,11 @@ from math import log
 
 import pytest
 import torch
-from estimators.batches import batch_of, pinned, random_batch
+from estimators.batches import batch_of, loss_weights, pinned, random_batch
 
 from delaysim.estimators import discover
 from delaysim.estimators.advantage import advantages
-from delaysim.estimators.base import AGGREGATIONS, aggregation_weights, loss_weights, saturated
+from delaysim.estimators.base import AGGREGATIONS, aggregation_weights, saturated
 from delaysim.measures import kept, removed
 
 ALL = discover()

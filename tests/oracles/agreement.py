@@ -2,11 +2,12 @@
 
 from dataclasses import dataclass, field
 
+from estimators.batches import loss_weights
 from oracles.batches import every_batch
 from oracles.libraries import longest
 
 from delaysim.estimators import make
-from delaysim.estimators.base import aggregation_weights, bounded_exp, loss_weights
+from delaysim.estimators.base import aggregation_weights, bounded_exp
 
 
 @dataclass(frozen=True)
