@@ -56,8 +56,13 @@ def has_collapsed(history: Sequence[Accuracy], looks: int, standard_errors: floa
     """Whether `looks` evaluations in a row lie `standard_errors` below the base (the evaluation at update 0)."""
     if not history or history[0].update != 0:
         return False
-    floor = history[0].pass1 - standard_errors * history[0].se
-    below = [accuracy.pass1 < floor for accuracy in history]
+    return below_base([accuracy.pass1 for accuracy in history], history[0].se, looks, standard_errors)
+
+
+def below_base(curve: Sequence[float], base_se: float, looks: int, standard_errors: float) -> bool:
+    """The rule of collapse on a curve of pass@1 that begins with the base."""
+    floor = curve[0] - standard_errors * base_se
+    below = [value < floor for value in curve]
     return any(all(below[i : i + looks]) for i in range(1, len(below) - looks + 1))
 
 

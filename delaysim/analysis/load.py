@@ -32,14 +32,15 @@ def load_runs(path: str | Path) -> Frames:
 
     Raises UserError where there is none, or one is of another schema.
     """
-    found = list(_run_paths(Path(path)))
+    found = list(run_paths(Path(path)))
     if not found:
         raise UserError(f"{path}: no run directory here or below; a run starts with delaysim +suite=fixed_delay D=128")
     rows = {name: _frame(found, name) for name in ("updates", "groups", "evals")}
     return Frames(pd.DataFrame([_run_row(run) for run in found]), **rows)
 
 
-def _run_paths(root: Path) -> Iterator[Path]:
+def run_paths(root: Path) -> Iterator[Path]:
+    """The run directories at or below `root`, in order of name. Raises UserError for one of another schema."""
     for manifest in sorted(root.rglob("manifest.json")):
         schema = read_json(manifest).get("schema")
         if schema != SCHEMA:

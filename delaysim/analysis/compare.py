@@ -1,0 +1,160 @@
+"""Who beats whom, by how much: paired differences over shared seeds and problems, corrected for their number."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from delaysim.analysis.grid import Cell, Level, Stratum
+from delaysim.analysis.outcomes import AXES, TIMED, Outcome
+from delaysim.analysis.stats import Estimate, auc, crossed, equivalent, holm, seeds_needed
+
+Table = NDArray[np.float64]
+"""(seeds, problems)."""
+ONE_SEED, OPEN, ALIKE = "one seed: no ranking", "not separable", "equivalent"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How a difference becomes a verdict."""
+
+    alpha: float = 0.05
+    """Chance of any false verdict in a table."""
+    margin: float | None = None
+    """Differences within it count as none; None = no verdict of equivalence."""
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """One difference `a` minus `b`."""
+
+    at: Mapping[str, Any]
+    a: Level
+    b: Level
+    mean_a: float
+    mean_b: float
+    difference: Estimate
+    seeds: tuple[int, ...]
+    """Shared by both; others are left out."""
+    collapsed_a: int
+    collapsed_b: int
+    matched: Mapping[str, Estimate | None]
+    """The same difference where both have done equally much on another axis; None where times do not compare."""
+    p_holm: float = float("nan")
+    """Corrected over the table; NaN with one seed."""
+    verdict: str = ONE_SEED
+    """`LEVEL better`, `equivalent`, `not separable`, or `one seed: no ranking`."""
+    more_seeds: int | None = None
+    """How many more would settle a difference of this size with 80 % power; None = settled, or no number would."""
+
+
+def compare(strata: Sequence[Stratum], rule: Rule, against: Level | None = None) -> list[Contrast]:
+    """Every pair of levels in every stratum (each with `against` where given), Holm over all of them."""
+    found = [
+        _contrast(stratum.at, pair, [stratum.cells[level] for level in pair])
+        for stratum in strata
+        for pair in _pairs(stratum.cells, against)
+    ]
+    return _judged([contrast for contrast in found if contrast], rule)
+
+
+def over_grid(strata: Sequence[Stratum], key: str, rule: Rule, against: Level | None = None) -> list[Contrast]:
+    """The primary endpoint: for every pair the difference of areas under accuracy against `key`, Holm over the pairs.
+
+    A level counts where it has every value of the key, with the seeds that it has at all of them.
+    """
+    x = [float(stratum.at[key]) for stratum in strata]
+    at = {key: f"{x[0]:g} to {x[-1]:g}"}
+    areas = {
+        level: _areas([stratum.cells[level] for stratum in strata], x)
+        for level in strata[0].cells
+        if all(level in stratum.cells for stratum in strata)
+    }
+    collapsed = {level: sum(stratum.cells[level].collapsed for stratum in strata) for level in areas}
+    found = []
+    for a, b in _pairs(areas, against):
+        seeds = tuple(sorted(areas[a].keys() & areas[b].keys()))
+        if seeds:
+            left, right = (np.stack([areas[level][seed] for seed in seeds]) for level in (a, b))
+            found.append(_difference(at, (a, b), (left, right), seeds, (collapsed[a], collapsed[b])))
+    return _judged(found, rule)
+
+
+def _areas(cells: Sequence[Cell], x: Sequence[float]) -> dict[int, NDArray[np.float64]]:
+    """By seed that every cell has: (problems,)."""
+    seeds = set.intersection(*(set(cell.runs) for cell in cells))
+    return {seed: auc(np.stack([cell.runs[seed].scores for cell in cells], axis=-1), x) for seed in seeds}
+
+
+def _pairs(levels: Mapping[Level, Any], against: Level | None) -> Iterator[tuple[Level, Level]]:
+    if against is None:
+        yield from combinations(levels, 2)
+    elif against in levels:
+        yield from ((level, against) for level in levels if level != against)
+
+
+def _contrast(at: Mapping[str, Any], pair: tuple[Level, Level], cells: Sequence[Cell]) -> Contrast | None:
+    a, b = cells
+    seeds = tuple(sorted(a.runs.keys() & b.runs.keys()))
+    if not seeds:
+        return None
+    tables = a.table(seeds), b.table(seeds)
+    found = _difference(at, pair, tables, seeds, (a.collapsed, b.collapsed))
+    runs = [(a.runs[seed], b.runs[seed]) for seed in seeds]
+    return replace(found, matched={axis: _matched(axis, runs) for axis in AXES if axis != "updates"})
+
+
+def _difference(
+    at: Mapping[str, Any],
+    pair: tuple[Level, Level],
+    tables: tuple[Table, Table],
+    seeds: tuple[int, ...],
+    collapsed: tuple[int, int],
+) -> Contrast:
+    left, right = tables
+    return Contrast(
+        at, *pair, float(left.mean()), float(right.mean()), crossed(left - right), seeds, *collapsed, matched={}
+    )
+
+
+def _matched(axis: str, runs: Sequence[tuple[Outcome, Outcome]]) -> Estimate | None:
+    """The difference at the smaller of two totals; where both end alike, the difference at the end."""
+    clocks = {tuple(run.settings.get(key) for key in TIMED) for pair in runs for run in pair}
+    if axis == "sim_time" and len(clocks) > 1:
+        return None
+    return crossed(np.stack([_until(axis, one, other) - _until(axis, other, one) for one, other in runs]))
+
+
+def _until(axis: str, run: Outcome, other: Outcome) -> NDArray[np.float64]:
+    """A run's scores when it has done as much as another did in all; at its end where that is less."""
+    return run.scores if run.total(axis) <= other.total(axis) else run.scores_at(axis, other.total(axis))
+
+
+def _judged(found: Sequence[Contrast], rule: Rule) -> list[Contrast]:
+    corrected = holm([contrast.difference.p for contrast in found])
+    return [_judge(contrast, float(p), rule) for contrast, p in zip(found, corrected, strict=True)]
+
+
+def _judge(contrast: Contrast, p: float, rule: Rule) -> Contrast:
+    difference = contrast.difference.at(1 - rule.alpha)
+    verdict = _verdict(contrast, p, rule)
+    more = _more_seeds(contrast, rule) if verdict == OPEN else None
+    return replace(contrast, difference=difference, p_holm=p, verdict=verdict, more_seeds=more)
+
+
+def _verdict(contrast: Contrast, p: float, rule: Rule) -> str:
+    difference = contrast.difference
+    if not difference.seed_variance:
+        return ONE_SEED
+    if p < rule.alpha:
+        return f"{contrast.a if difference.mean > 0 else contrast.b} better"
+    alike = rule.margin is not None and equivalent(difference, rule.margin, rule.alpha)
+    return ALIKE if alike else OPEN
+
+
+def _more_seeds(contrast: Contrast, rule: Rule) -> int | None:
+    needed = seeds_needed(contrast.difference, contrast.difference.mean, alpha=rule.alpha)
+    return None if needed is None else max(0, needed - len(contrast.seeds))

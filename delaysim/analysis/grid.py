@@ -1,0 +1,126 @@
+"""Runs arranged for comparison: which are alike but for one setting, seed by seed and problem by problem."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from delaysim.analysis.outcomes import Outcome
+from delaysim.errors import UserError
+
+Level = Any
+"""A value of the setting that is compared: an estimator's name, a delay, ..."""
+Score = Callable[[Outcome], NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The runs of one configuration, by seed."""
+
+    runs: Mapping[int, Outcome]
+
+    @property
+    def collapsed(self) -> int:
+        return sum(run.collapsed for run in self.runs.values())
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        return tuple(sorted(self.runs))
+
+    def table(self, score: Score, seeds: Iterable[int] | None = None) -> NDArray[np.float64]:
+        """(seeds, problems) of one score per problem."""
+        return np.stack([score(self.runs[seed]) for seed in (self.seeds if seeds is None else seeds)])
+
+
+@dataclass(frozen=True)
+class Stratum:
+    """Runs that differ in the compared setting and the seed only (and in what belongs to a value of that setting)."""
+
+    at: Mapping[str, Any]
+    """What is held: each `--at` key and its value."""
+    cells: Mapping[Level, Cell]
+
+
+def arrange(outcomes: Sequence[Outcome], by: str, at: Sequence[str]) -> list[Stratum]:
+    """One stratum per combination of values of the `at` keys, in order. Raises UserError for what cannot be compared."""
+    _known(outcomes, (by, *at))
+    _all_held(outcomes, by, at)
+    _same_problems(outcomes)
+    strata: dict[tuple[Any, ...], dict[Level, dict[int, Outcome]]] = {}
+    for run in outcomes:
+        held = tuple(run.settings.get(key) for key in at)
+        strata.setdefault(held, {}).setdefault(run.settings.get(by), {})[run.seed] = run
+    return [
+        Stratum(dict(zip(at, held, strict=True)), {level: Cell(cells[level]) for level in sorted(cells, key=ordered)})
+        for held, cells in sorted(strata.items(), key=lambda item: [ordered(value) for value in item[0]])
+    ]
+
+
+def select(outcomes: Sequence[Outcome], where: Mapping[str, Sequence[str]]) -> list[Outcome]:
+    """The runs whose settings have one of the given values. Raises UserError where none does."""
+    _known(outcomes, where)
+    for key, values in where.items():
+        kept = [run for run in outcomes if spelled(run.settings.get(key)) in {spelled(value) for value in values}]
+        if not kept:
+            there = ", ".join(dict.fromkeys(spelled(run.settings.get(key)) for run in outcomes))
+            raise UserError(f"no run has {key}={','.join(values)}; the runs have {key}={there}")
+        outcomes = kept
+    return list(outcomes)
+
+
+def spelled(value: Any) -> str:
+    """A setting's value as people type it: 0.28, 64, gmc, null; 1 and 1.0 alike."""
+    if value is None:
+        return "null"
+    try:
+        return f"{float(value):g}" if not isinstance(value, bool) else str(value).lower()
+    except (TypeError, ValueError):
+        return str(value)
+
+
+def ordered(value: Any) -> tuple[int, Any]:
+    """A sort key: nothing first, numbers by size, names by letter."""
+    if value is None:
+        return 0, 0
+    return (1, value) if isinstance(value, int | float) else (2, str(value))
+
+
+def _known(outcomes: Sequence[Outcome], keys: Iterable[str]) -> None:
+    known = {key for run in outcomes for key in run.settings}
+    for key in keys:
+        if key not in known:
+            raise UserError(f"no run has a setting {key!r}; those that differ here: {', '.join(varying(outcomes))}")
+
+
+def _all_held(outcomes: Sequence[Outcome], by: str, at: Sequence[str]) -> None:
+    """A setting that differs between values of `by` and not within one belongs to what is compared, like a loss's eps."""
+    loose = varying(outcomes, (by, *at))
+    if loose:
+        values = ", ".join(dict.fromkeys(spelled(run.settings.get(loose[0])) for run in outcomes))
+        raise UserError(
+            f"{' and '.join(loose)} also var{'y' if len(loose) > 1 else 'ies'} ({loose[0]}: {values}): "
+            f"add --at {','.join([*at, *loose])}, or choose with --where {loose[0]}=VALUE"
+        )
+
+
+def varying(outcomes: Sequence[Outcome], held: Sequence[str] = ()) -> list[str]:
+    """The settings that take several values among runs that agree in the `held` ones."""
+    seen: dict[tuple[Any, ...], dict[str, set[str]]] = {}
+    names = dict.fromkeys(key for run in outcomes for key in run.settings)
+    for run in outcomes:
+        values = seen.setdefault(tuple(spelled(run.settings.get(key)) for key in held), {})
+        for key in names:
+            values.setdefault(key, set()).add(spelled(run.settings.get(key)))
+    return [key for key in names if any(len(values[key]) > 1 for values in seen.values())]
+
+
+def _same_problems(outcomes: Sequence[Outcome]) -> None:
+    first = outcomes[0]
+    for run in outcomes:
+        if run.problems != first.problems:
+            raise UserError(
+                f"{run.run_id} and {first.run_id} were evaluated on different problems: no pairing; choose runs of one "
+                "task and evaluation.problems with --where"
+            )

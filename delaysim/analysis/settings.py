@@ -1,0 +1,35 @@
+"""A run's settings as one flat table, under the names that people type."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from delaysim.settings.configfile import load_config
+from delaysim.settings.identity import estimator_name
+
+SHORT = {
+    "clock.C_gen": "C_gen", "clock.C_update": "C_update", "clock.lam": "lam", "learner.lr": "lr",
+    "estimator.eps": "eps", "model.kind": "model", "task.kind": "task", "sampler.kind": "sampler",
+    "rule.name": "rule",
+}  # fmt: skip
+"""Short names of the command line for nested settings."""
+
+
+def run_settings(run: Path, identity: Mapping[str, Any]) -> dict[str, Any]:
+    """Every setting that decides a run's rows but its seed; `estimator` names the loss and the update rule beside it."""
+    flat = dict(_flat({key: value for key, value in identity.items() if key not in ("seed", "estimator")}))
+    flat |= dict(_flat({"estimator": {k: v for k, v in identity["estimator"].items() if k != "name"}}))
+    name = identity["estimator"]["name"]
+    name = estimator_name(load_config(run / "config.yaml")) if name == "custom" else name
+    rule = identity.get("rule", {}).get("name")
+    short = {**SHORT, "clock.eta": "D" if identity["suite"] == "fixed_delay" else "eta"}
+    named = {short.get(key, key): value for key, value in flat.items()}
+    return {"suite": identity["suite"], "estimator": f"{name}+{rule}" if rule else name, **named}
+
+
+def _flat(nested: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in nested.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", tuple(value) if isinstance(value, list) else value
