@@ -1,6 +1,6 @@
 """Runs arranged for comparison: which are alike but for one setting, seed by seed and problem by problem."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,6 @@ from delaysim.errors import UserError
 
 Level = Any
 """A value of the setting that is compared: an estimator's name, a delay, ..."""
-Score = Callable[[Outcome], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
@@ -29,9 +28,9 @@ class Cell:
     def seeds(self) -> tuple[int, ...]:
         return tuple(sorted(self.runs))
 
-    def table(self, score: Score, seeds: Iterable[int] | None = None) -> NDArray[np.float64]:
-        """(seeds, problems) of one score per problem."""
-        return np.stack([score(self.runs[seed]) for seed in (self.seeds if seeds is None else seeds)])
+    def table(self, seeds: Iterable[int] | None = None) -> NDArray[np.float64]:
+        """(seeds, problems) of final scores."""
+        return np.stack([self.runs[seed].scores for seed in (self.seeds if seeds is None else seeds)])
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,92 @@
+"""Comparisons as tables for people."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich.table import Table
+
+from delaysim.analysis.compare import ONE_SEED, OPEN, Contrast, Rule
+from delaysim.analysis.grid import Stratum, ordered, spelled
+from delaysim.analysis.stats import Estimate, crossed
+
+CLOSE = 0.0005
+"""Differences re-read on another axis are shown where they differ by so much."""
+
+
+def accuracies(by: str, strata: Sequence[Stratum]) -> Table:
+    """Mean and interval of every cell; collapsed runs are counted and stay in the mean."""
+    table = _table("\naccuracy")
+    table.add_column(by)
+    for stratum in strata:
+        table.add_column(_at(stratum.at) or "all", justify="right")
+    levels = sorted({level for stratum in strata for level in stratum.cells}, key=ordered)
+    for level in levels:
+        table.add_row(spelled(level), *(_cell(stratum, level) for stratum in strata))
+    return table
+
+
+def _cell(stratum: Stratum, level: Any) -> str:
+    if level not in stratum.cells:
+        return "-"
+    cell = stratum.cells[level]
+    text = interval(crossed(cell.table()), sign="")
+    return f"{text} ({cell.collapsed} of {len(cell.runs)} collapsed)" if cell.collapsed else text
+
+
+def contrasts(rows: Sequence[Contrast], rule: Rule, title: str) -> Table:
+    """One line per difference."""
+    table = _table(f"{title}, {1 - rule.alpha:.4g} intervals over seeds and problems")
+    axes = [axis for axis in rows[0].matched if any(_differs(row, axis) for row in rows)]
+    for head in (*([" ".join(rows[0].at)] if rows[0].at else []), "difference"):
+        table.add_column(head)
+    for head in ("", *(f"at equal {axis}" for axis in axes), "p (Holm)", "seeds"):
+        table.add_column(head, justify="right")
+    table.add_column("verdict")
+    for row in rows:
+        held = [" ".join(spelled(value) for value in row.at.values())] if row.at else []
+        names = f"{spelled(row.a)} - {spelled(row.b)}"
+        again = [_matched(row.matched[axis]) for axis in axes]
+        table.add_row(*held, names, interval(row.difference), *again, _p(row.p_holm), str(len(row.seeds)), _verdict(row))
+    return table
+
+
+def footnotes(rows: Sequence[Contrast], rule: Rule) -> list[str]:
+    """How many comparisons the p-values are corrected for, and what collapsed."""
+    tested = sum(row.verdict != ONE_SEED for row in rows)
+    lines = [f"p: two-sided, corrected over {tested} comparisons; a verdict needs p < {rule.alpha:.4g}"] if tested else []
+    if rule.margin is not None:
+        lines.append(f"equivalent: the interval lies within ±{rule.margin:g}")
+    return lines
+
+
+def interval(estimate: Estimate, sign: str = "+") -> str:
+    """A mean and half its interval; without one where there is none."""
+    half = estimate.half_width
+    return f"{estimate.mean:{sign}.3f}" + (f" ±{half:.3f}" if half == half else "")
+
+
+def _matched(estimate: Estimate | None) -> str:
+    return "clocks differ" if estimate is None else interval(estimate)
+
+
+def _differs(row: Contrast, axis: str) -> bool:
+    again = row.matched[axis]
+    return again is None or abs(again.mean - row.difference.mean) >= CLOSE
+
+
+def _verdict(row: Contrast) -> str:
+    if row.verdict == OPEN and row.more_seeds:
+        return f"{OPEN}; {row.more_seeds} more seeds would settle it"
+    return row.verdict
+
+
+def _p(value: float) -> str:
+    return "-" if value != value else "<.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _at(at: Any) -> str:
+    return " ".join(f"{key}={spelled(value)}" for key, value in at.items())
+
+
+def _table(title: str) -> Table:
+    return Table(box=None, pad_edge=False, title=title, title_justify="left")

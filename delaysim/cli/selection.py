@@ -1,0 +1,91 @@
+"""Arguments and output that `compare` and `budget` share."""
+
+import argparse
+import csv
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from delaysim.errors import UserError
+from delaysim.files import finite
+
+if TYPE_CHECKING:
+    from delaysim.analysis.outcomes import Outcome
+
+NO_SEEDS = "one seed says nothing of how the next would differ: run seed=0,1,2 or more"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """RUNS, --where and --format."""
+    parser.add_argument("runs", nargs="+", metavar="RUNS", help="folders of runs, or run directories")
+    parser.add_argument("--where", nargs="+", action="extend", default=[], metavar="KEY=VALUE[,VALUE]",
+                        help="only the runs with these settings")  # fmt: skip
+    parser.add_argument("--alpha", type=float, default=0.05, help="chance of any false verdict (default 0.05)")
+    parser.add_argument("--looks", metavar="S,S,...",
+                        help="the numbers of seeds at which verdicts are read; alpha is spent over them")  # fmt: skip
+    parser.add_argument("--format", choices=("table", "json", "csv"), default="table")
+
+
+@dataclass(frozen=True)
+class Selected:
+    """The runs a command is about, and what it says of the others."""
+
+    runs: "list[Outcome]"
+    notes: list[str]
+
+
+def selected(options: argparse.Namespace) -> Selected:
+    """The finished runs that were asked for, each once."""
+    from delaysim.analysis.grid import select
+    from delaysim.analysis.outcomes import load_outcomes
+
+    found = [load_outcomes(Path(text)) for text in options.runs]
+    runs = {run.run_id: run for outcomes in found for run in outcomes.runs}
+    unfinished = {run: state for outcomes in found for run, state in outcomes.unfinished.items()}
+    notes = [f"left out, {state}: {run}" for run, state in unfinished.items()]
+    return Selected(select(list(runs.values()), dict(map(_condition, options.where))), notes)
+
+
+def _condition(text: str) -> tuple[str, list[str]]:
+    key, equals, values = text.partition("=")
+    if not (key and equals and values):
+        raise UserError(f"--where {text}: write KEY=VALUE or KEY=VALUE,VALUE, e.g. --where eps=0.28")
+    return key, values.split(",")
+
+
+def write_rows(rows: Sequence[dict[str, Any]], how: str) -> None:
+    """Flat rows as csv, or as one json list, on standard output."""
+    if how == "json":
+        print(json.dumps(finite(list(rows)), indent=1))
+        return
+    writer = csv.DictWriter(sys.stdout, list(dict.fromkeys(key for row in rows for key in row)))
+    writer.writeheader()
+    writer.writerows(rows)
+
+
+def heading(found: Selected) -> list[str]:
+    """What was read, in one line."""
+    runs = found.runs
+    seeds = sorted({run.seed for run in runs})
+    text = f"{len(runs)} runs, seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
+    collapsed = sum(run.collapsed for run in runs)
+    return [
+        f"{text}; {collapsed} collapsed, counted in every mean" if collapsed else text,
+        f"accuracy: pass@1 on {len(runs[0].problems)} held-out problems, mean of the last three evaluations",
+    ]
+
+
+def alphas(alpha: float, looks: str | None, runs: "Sequence[Outcome]") -> float:
+    """The level at which a verdict is given: with several looks, this look's share of the whole."""
+    if looks is None:
+        return alpha
+    from delaysim.analysis.stats import look_level
+
+    planned = [int(part) for part in looks.split(",")]
+    seeds = len({run.seed for run in runs})
+    if seeds not in planned:
+        raise UserError(f"--looks {looks}: these runs have {seeds} seeds, none of the planned looks")
+    return float(look_level(seeds, planned, alpha))
