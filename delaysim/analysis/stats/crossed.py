@@ -1,17 +1,17 @@
 """Seeds and problems both random: means over a seeds x problems table (a two-way crossed random-effects model)."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from math import nan
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from delaysim.analysis.stats.clusters import Labels, cluster_sums, numbered
 from delaysim.analysis.stats.estimate import CONFIDENCE, Components, Estimate, estimate
 
 Array = NDArray[np.float64]
 ROUNDING = 1e-14
 """A mean's standard error below this share of the largest number is rounding."""
-Labels = Sequence[Hashable] | NDArray[np.generic]
 
 
 def crossed(d: ArrayLike, clusters: Labels | None = None, confidence: float = CONFIDENCE) -> Estimate:
@@ -49,7 +49,7 @@ def components(tables: Sequence[Array], clusters: Sequence[Labels | None], weigh
     differ in size; those of a cluster that stands in several sets are added before they are squared.
     """
     seeds = len(tables[0])
-    index, count = _numbered(tables, clusters)
+    index, count = numbered([table.shape[1] for table in tables], clusters)
     by_set = [_deviations(*of, count) for of in zip(tables, index, weights, strict=True)]
     summed = np.sum(by_set, axis=0)
     of_seeds = np.sum([w * table.mean(1) for table, w in zip(tables, weights, strict=True)], axis=0)
@@ -61,9 +61,7 @@ def components(tables: Sequence[Array], clusters: Sequence[Labels | None], weigh
         by_both=_above(noise, squares[1] / (seeds * (seeds - 1))) if seeds > 1 else nan,
         seeds=seeds,
         clusters=count,
-        question_df=_question_df(
-            [float(np.sum(u.mean(0) ** 2)) for u in by_set], [len(set(i.tolist())) for i in index]
-        ),
+        question_df=_question_df([float(np.sum(u.mean(0) ** 2)) for u in by_set], [_distinct(i) for i in index]),
     )
 
 
@@ -74,34 +72,19 @@ def _above(noise: float, variance: float) -> float:
 
 def _deviations(table: Array, index: NDArray[np.intp], weight: float, count: int) -> Array:
     """Weighted deviations from each seed's mean, summed by cluster: (seeds, clusters). NaN for a set of one cluster."""
-    own = len(set(index.tolist()))
+    own = _distinct(index)
     scale = weight / table.shape[1] * np.sqrt(own / (own - 1)) if own > 1 else nan
     return cluster_sums(scale * (table - table.mean(1, keepdims=True)), index, count)
 
 
-def cluster_sums(table: Array, index: NDArray[np.intp], count: int) -> Array:
-    """Sums of a (rows, problems) table by cluster number: (rows, count)."""
-    flat = np.arange(len(table))[:, None] * count + index
-    summed: Array = np.bincount(flat.ravel(), weights=table.ravel(), minlength=len(table) * count)
-    return summed.reshape(-1, count)
+def _distinct(index: NDArray[np.intp]) -> int:
+    return len(set(index.tolist()))
 
 
 def _question_df(variances: Sequence[float], counts: Sequence[int]) -> float:
     """Satterthwaite over the sets: K - 1 for one set, few where a small set has most of the variance."""
     spread = sum(v**2 / (count - 1) for v, count in zip(variances, counts, strict=True) if count > 1)
     return sum(variances) ** 2 / spread if spread > 0 else float(sum(count - 1 for count in counts))
-
-
-def _numbered(tables: Sequence[Array], clusters: Sequence[Labels | None]) -> tuple[list[NDArray[np.intp]], int]:
-    """Cluster numbers by set, alike for a label that stands in several, and how many there are."""
-    numbers: dict[Hashable, int] = {}
-    found = []
-    for which, (table, labels) in enumerate(zip(tables, clusters, strict=True)):
-        keys = [(which, q) for q in range(table.shape[1])] if labels is None else list(labels)
-        if len(keys) != table.shape[1]:
-            raise ValueError(f"{len(keys)} cluster labels for {table.shape[1]} problems")
-        found.append(np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.intp))
-    return found, len(numbers)
 
 
 def as_table(d: ArrayLike) -> Array:
