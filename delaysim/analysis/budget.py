@@ -28,8 +28,10 @@ class Step:
     """Runs of the chosen settings."""
     chosen: Mapping[int, Any]
     """By seed, the value of the chosen setting, best on the other seeds; empty where there was nothing to choose."""
-    time: float | None
-    """Simulated time of an update over that without delay; None where it does not compare."""
+    time: float
+    """Simulated time of an update."""
+    time_ratio: float | None
+    """The same over that without delay; None where it does not compare."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ class Budget:
     at: Mapping[str, Any]
     steps: tuple[Step, ...]
     largest: float | None
-    """None where no delay of the grid is affordable, or one seed says nothing."""
+    """0 = no delay of the grid; None where one seed says nothing."""
 
     @property
     def known(self) -> bool:
@@ -48,7 +50,9 @@ class Budget:
         return all(step.loss.seed_variance for step in self.steps)
 
 
-def budgets(strata: Sequence[Stratum], over: str, choose: str | None, tolerance: float, confidence: float) -> list[Budget]:
+def budgets(
+    strata: Sequence[Stratum], over: str, choose: str | None, tolerance: float, confidence: float
+) -> list[Budget]:
     """One budget per level and combination of what is held besides `over` and `choose`.
 
     Delays are tried from the smallest on and the first that fails ends it, so that no correction for their number is
@@ -59,7 +63,7 @@ def budgets(strata: Sequence[Stratum], over: str, choose: str | None, tolerance:
         held = tuple((key, value) for key, value in stratum.at.items() if key not in (over, choose))
         for level, cell in stratum.cells.items():
             by_delay = grids.setdefault((level, held), {})
-            by_delay.setdefault(stratum.at[over], {})[stratum.at.get(choose)] = cell.runs
+            by_delay.setdefault(stratum.at[over], {})[stratum.at.get(choose) if choose else None] = cell.runs
     return [
         _budget(level, dict(held), {d: by_delay[d] for d in sorted(by_delay)}, over, tolerance, confidence)
         for (level, held), by_delay in sorted(grids.items(), key=lambda item: ordered(item[0][0]))
@@ -71,7 +75,9 @@ def _budget(
 ) -> Budget:
     if 0 not in by_delay:
         least = spelled(next(iter(by_delay)))
-        raise UserError(f"{spelled(level)} has no run at {over}=0 (smallest: {least}): a budget is paired with it; add {over}=0")
+        raise UserError(
+            f"{spelled(level)} has no run at {over}=0 (smallest: {least}): a budget is paired with it; add {over}=0"
+        )
     steps: list[Step] = []
     best = {delay: _choice(by_value) for delay, by_value in by_delay.items()}
     for delay in by_delay:
@@ -89,10 +95,13 @@ def _choice(by_value: Mapping[Any, Mapping[int, Outcome]]) -> Chosen:
     """For every seed that all values share, the value that is best on average over the other seeds."""
     seeds = set.intersection(*(set(runs) for runs in by_value.values()))
     if len(by_value) == 1:
-        value, runs = next(iter(by_value.items()))
+        (runs,) = by_value.values()
         return {seed: (None, runs[seed]) for seed in sorted(seeds)}
     if len(seeds) < 2:
-        raise UserError("a setting is chosen on other seeds than those it is judged on: run two seeds or more")
+        raise UserError(
+            f"to choose among {', '.join(map(spelled, by_value))} on other seeds than those that judge takes two seeds "
+            "or more that all of them have"
+        )
     return {seed: _best(by_value, seed, seeds - {seed}) for seed in sorted(seeds)}
 
 
@@ -104,6 +113,8 @@ def _best(by_value: Mapping[Any, Mapping[int, Outcome]], seed: int, others: set[
 
 def _step(delay: float, here: Chosen, without: Chosen, before: bool, tolerance: float, confidence: float) -> Step:
     seeds = tuple(sorted(here.keys() & without.keys()))
+    if not seeds:
+        raise UserError(f"no seed has run both with a delay of {spelled(delay)} and without: nothing is paired")
     runs, references = ([chosen[seed][1] for seed in seeds] for chosen in (here, without))
     loss = crossed(_scores(runs) - _scores(references), confidence=confidence)
     enough = delay == 0 or loss.low > -tolerance
@@ -111,7 +122,7 @@ def _step(delay: float, here: Chosen, without: Chosen, before: bool, tolerance: 
         delay, float(_scores(runs).mean()), loss, before and enough and loss.seed_variance, seeds,
         sum(run.collapsed for run in runs),
         {seed: value for seed, (value, _) in here.items() if value is not None},
-        _time(runs, references),
+        _time(runs), _time(runs) / _time(references) if _one_clock((*runs, *references)) else None,
     )  # fmt: skip
 
 
@@ -119,9 +130,10 @@ def _scores(runs: Sequence[Outcome]) -> NDArray[np.float64]:
     return np.stack([run.scores for run in runs])
 
 
-def _time(runs: Sequence[Outcome], references: Sequence[Outcome]) -> float | None:
-    """Per update, over that without delay; not where the clocks' costs or the coupling to lengths differ."""
-    settings = {tuple(run.settings.get(key) for key in TIMED) for run in (*runs, *references)}
-    if len(settings) > 1:
-        return None
-    return float(np.mean([run.time_per_update for run in runs]) / np.mean([run.time_per_update for run in references]))
+def _time(runs: Sequence[Outcome]) -> float:
+    return float(np.mean([run.time_per_update for run in runs]))
+
+
+def _one_clock(runs: Sequence[Outcome]) -> bool:
+    """Whether costs and the coupling to lengths are alike."""
+    return len({tuple(run.settings.get(key) for key in TIMED) for run in runs}) == 1

@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from math import inf
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from delaysim.analysis.grid import Cell, Level, Stratum
-from delaysim.analysis.outcomes import AXES, TIMED, Outcome
+from delaysim.analysis.outcomes import AXES, LOOKS, TIMED, Outcome
 from delaysim.analysis.stats import Estimate, auc, crossed, equivalent, holm, seeds_needed
 
 Table = NDArray[np.float64]
@@ -47,8 +48,8 @@ class Contrast:
     """Corrected over the table; NaN with one seed."""
     verdict: str = ONE_SEED
     """`LEVEL better`, `equivalent`, `not separable`, or `one seed: no ranking`."""
-    more_seeds: int | None = None
-    """How many more would settle a difference of this size with 80 % power; None = settled, or no number would."""
+    more_seeds: float | None = None
+    """How many more would settle a difference of this size with 80 % power; inf = none would, more problems might."""
 
 
 def compare(strata: Sequence[Stratum], rule: Rule, against: Level | None = None) -> list[Contrast]:
@@ -129,8 +130,10 @@ def _matched(axis: str, runs: Sequence[tuple[Outcome, Outcome]]) -> Estimate | N
 
 
 def _until(axis: str, run: Outcome, other: Outcome) -> NDArray[np.float64]:
-    """A run's scores when it has done as much as another did in all; at its end where that is less."""
-    return run.scores if run.total(axis) <= other.total(axis) else run.scores_at(axis, other.total(axis))
+    """A run's scores when it had done as much as another at each of its last evaluations; its own if it did less."""
+    if run.total(axis) <= other.total(axis):
+        return run.scores
+    return np.mean([run.scores_at(axis, x) for x in other.axes[axis][1:][-LOOKS:]], axis=0)
 
 
 def _judged(found: Sequence[Contrast], rule: Rule) -> list[Contrast]:
@@ -151,10 +154,10 @@ def _verdict(contrast: Contrast, p: float, rule: Rule) -> str:
         return ONE_SEED
     if p < rule.alpha:
         return f"{contrast.a if difference.mean > 0 else contrast.b} better"
-    alike = rule.margin is not None and equivalent(difference, rule.margin, rule.alpha)
+    alike = rule.margin is not None and equivalent(difference, rule.margin, rule.alpha / 2)
     return ALIKE if alike else OPEN
 
 
-def _more_seeds(contrast: Contrast, rule: Rule) -> int | None:
-    needed = seeds_needed(contrast.difference, contrast.difference.mean, alpha=rule.alpha)
-    return None if needed is None else max(0, needed - len(contrast.seeds))
+def _more_seeds(contrast: Contrast, rule: Rule) -> float:
+    needed = seeds_needed(contrast.difference, alpha=rule.alpha) if contrast.difference.mean else inf
+    return max(0.0, needed - len(contrast.seeds))

@@ -43,7 +43,7 @@ class Stratum:
 
 
 def arrange(outcomes: Sequence[Outcome], by: str, at: Sequence[str]) -> list[Stratum]:
-    """One stratum per combination of values of the `at` keys, in order. Raises UserError for what cannot be compared."""
+    """One stratum per combination of values of the `at` keys, in order. Raises UserError where runs do not compare."""
     _known(outcomes, (by, *at))
     _all_held(outcomes, by, at)
     _same_problems(outcomes)
@@ -94,7 +94,7 @@ def _known(outcomes: Sequence[Outcome], keys: Iterable[str]) -> None:
 
 
 def _all_held(outcomes: Sequence[Outcome], by: str, at: Sequence[str]) -> None:
-    """A setting that differs between values of `by` and not within one belongs to what is compared, like a loss's eps."""
+    """What differs between values of `by` and not within one belongs to what is compared, like a loss's threshold."""
     loose = varying(outcomes, (by, *at))
     if loose:
         values = ", ".join(dict.fromkeys(spelled(run.settings.get(loose[0])) for run in outcomes))

@@ -1,6 +1,5 @@
 """Run directories as tidy pandas frames."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,21 +31,27 @@ def load_runs(path: str | Path) -> Frames:
 
     Raises UserError where there is none, or one is of another schema.
     """
-    found = list(run_paths(Path(path)))
-    if not found:
-        raise UserError(f"{path}: no run directory here or below; a run starts with delaysim +suite=fixed_delay D=128")
+    found = run_paths(Path(path))
     rows = {name: _frame(found, name) for name in ("updates", "groups", "evals")}
     return Frames(pd.DataFrame([_run_row(run) for run in found]), **rows)
 
 
-def run_paths(root: Path) -> Iterator[Path]:
-    """The run directories at or below `root`, in order of name. Raises UserError for one of another schema."""
-    for manifest in sorted(root.rglob("manifest.json")):
-        schema = read_json(manifest).get("schema")
-        if schema != SCHEMA:
-            raise UserError(f"{manifest.parent} has schema {schema}, this delaysim reads {SCHEMA}")
-        if (manifest.parent / "updates.jsonl").exists():
-            yield manifest.parent
+def run_paths(root: Path) -> list[Path]:
+    """The run directories at or below `root`, in order of name.
+
+    Raises UserError where there is none, or one is of another schema.
+    """
+    found = [manifest.parent for manifest in sorted(root.rglob("manifest.json")) if _is_run(manifest)]
+    if not found:
+        raise UserError(f"{root}: no run directory here or below; a run starts with delaysim +suite=fixed_delay D=128")
+    return found
+
+
+def _is_run(manifest: Path) -> bool:
+    schema = read_json(manifest).get("schema")
+    if schema != SCHEMA:
+        raise UserError(f"{manifest.parent} has schema {schema}, this delaysim reads {SCHEMA}")
+    return (manifest.parent / "updates.jsonl").exists()
 
 
 def _frame(runs: list[Path], name: str) -> pd.DataFrame:

@@ -44,7 +44,7 @@ class Outcome:
     """By the rule of its configuration, or because a number stopped being finite."""
     problems: tuple[str, ...]
     shares: NDArray[np.float64]
-    """(evaluations, problems): share of right sampled responses; 0 for evaluations that a collapsed run never reached."""
+    """(evaluations, problems): share of right sampled responses; 0 where a collapsed run never came."""
     greedy: NDArray[np.float64]
     """(evaluations,): share of right greedy responses."""
     axes: Mapping[str, NDArray[np.float64]]

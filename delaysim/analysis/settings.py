@@ -16,7 +16,7 @@ SHORT = {
 
 
 def run_settings(run: Path, identity: Mapping[str, Any]) -> dict[str, Any]:
-    """Every setting that decides a run's rows but its seed; `estimator` names the loss and the update rule beside it."""
+    """The settings that decide a run's rows, but its seed; `estimator` names the loss and the update rule beside it."""
     flat = dict(_flat({key: value for key, value in identity.items() if key not in ("seed", "estimator")}))
     flat |= dict(_flat({"estimator": {k: v for k, v in identity["estimator"].items() if k != "name"}}))
     name = identity["estimator"]["name"]

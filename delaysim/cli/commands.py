@@ -10,7 +10,9 @@ from typing import Any
 from rich.table import Table
 
 from delaysim.cli.audit_verifier import audit_verifier
+from delaysim.cli.budget import budget
 from delaysim.cli.check_estimator import check_estimator
+from delaysim.cli.compare import compare
 from delaysim.cli.evaluate import evaluate
 from delaysim.cli.grade import grade
 from delaysim.cli.screen import screen
@@ -98,6 +100,8 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "resume": resume,
     "theory": theory,
     "check-estimator": check_estimator,
+    "compare": compare,
+    "budget": budget,
     "screen": screen,
     "evaluate": evaluate,
     "grade": grade,

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from delaysim.cli.selection import NO_SEEDS, add_arguments, alphas, heading, selected, write_rows
+from delaysim.cli.selection import NO_SEEDS, add_arguments, heading, level_of_look, selected, write_rows
 from delaysim.errors import UserError
 from delaysim.run.progress import plain_console
 
@@ -33,7 +33,7 @@ def compare(arguments: list[str]) -> int:
 
     strata = arrange(found.runs, options.by, varying(found.runs, (options.by,)) if at is None else at)
     against = _level(options.against, strata)
-    alpha = alphas(options.alpha, options.looks, found.runs)
+    alpha = level_of_look(options.alpha, options.looks, found.runs)
     rule = Rule(alpha, options.margin)
     rows = contrasts(strata, rule, against)
     if not rows:
@@ -56,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
     add_arguments(parser)
     parser.add_argument("--by", default="estimator", metavar="KEY", help="the setting to compare (default: estimator)")
     parser.add_argument("--at", metavar="KEY[=VALUE,...]", action="append",
-                        help="compare at each value of this setting, or at these (default: of all that vary)")  # fmt: skip
+                        help="compare at each value of it, or at these (default: of all that vary)")  # fmt: skip
     parser.add_argument("--against", metavar="VALUE", help="compare each with this one only")
     parser.add_argument("--margin", type=float, help="differences within it count as none")
     return parser
@@ -116,7 +116,7 @@ def _print(
         console.print(line, markup=False)
     console.print(accuracies(by, strata))
     if primary:
-        (key, values), = primary[0].at.items()
+        ((key, values),) = primary[0].at.items()
         title = f"\narea under accuracy over {key} {values}: the primary endpoint"
         console.print(contrasts(primary, rule, title))
     console.print(contrasts(rows, rule, "\ndifferences"))

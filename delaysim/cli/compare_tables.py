@@ -9,6 +9,8 @@ from delaysim.analysis.compare import ONE_SEED, OPEN, Contrast, Rule
 from delaysim.analysis.grid import Stratum, ordered, spelled
 from delaysim.analysis.stats import Estimate, crossed
 
+MANY = 100
+"""More seeds than anyone runs are not suggested."""
 CLOSE = 0.0005
 """Differences re-read on another axis are shown where they differ by so much."""
 
@@ -35,7 +37,7 @@ def _cell(stratum: Stratum, level: Any) -> str:
 
 def contrasts(rows: Sequence[Contrast], rule: Rule, title: str) -> Table:
     """One line per difference."""
-    table = _table(f"{title}, {1 - rule.alpha:.4g} intervals over seeds and problems")
+    table = _table(f"{title}, {100 * (1 - rule.alpha):.3g} % intervals over seeds and problems")
     axes = [axis for axis in rows[0].matched if any(_differs(row, axis) for row in rows)]
     for head in (*([" ".join(rows[0].at)] if rows[0].at else []), "difference"):
         table.add_column(head)
@@ -46,14 +48,18 @@ def contrasts(rows: Sequence[Contrast], rule: Rule, title: str) -> Table:
         held = [" ".join(spelled(value) for value in row.at.values())] if row.at else []
         names = f"{spelled(row.a)} - {spelled(row.b)}"
         again = [_matched(row.matched[axis]) for axis in axes]
-        table.add_row(*held, names, interval(row.difference), *again, _p(row.p_holm), str(len(row.seeds)), _verdict(row))
+        table.add_row(
+            *held, names, interval(row.difference), *again, _p(row.p_holm), str(len(row.seeds)), _verdict(row)
+        )
     return table
 
 
 def footnotes(rows: Sequence[Contrast], rule: Rule) -> list[str]:
     """How many comparisons the p-values are corrected for, and what collapsed."""
     tested = sum(row.verdict != ONE_SEED for row in rows)
-    lines = [f"p: two-sided, corrected over {tested} comparisons; a verdict needs p < {rule.alpha:.4g}"] if tested else []
+    lines = (
+        [f"p: two-sided, corrected over {tested} comparisons; a verdict needs p < {rule.alpha:.4g}"] if tested else []
+    )
     if rule.margin is not None:
         lines.append(f"equivalent: the interval lies within ±{rule.margin:g}")
     return lines
@@ -75,9 +81,9 @@ def _differs(row: Contrast, axis: str) -> bool:
 
 
 def _verdict(row: Contrast) -> str:
-    if row.verdict == OPEN and row.more_seeds:
-        return f"{OPEN}; {row.more_seeds} more seeds would settle it"
-    return row.verdict
+    if row.verdict != OPEN or row.more_seeds is None or row.more_seeds > MANY:
+        return row.verdict
+    return f"{OPEN}; about {row.more_seeds:.0f} more seeds would tell"
 
 
 def _p(value: float) -> str:

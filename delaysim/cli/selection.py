@@ -63,7 +63,7 @@ def write_rows(rows: Sequence[dict[str, Any]], how: str) -> None:
         return
     writer = csv.DictWriter(sys.stdout, list(dict.fromkeys(key for row in rows for key in row)))
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows(finite(row) for row in rows)
 
 
 def heading(found: Selected) -> list[str]:
@@ -78,14 +78,15 @@ def heading(found: Selected) -> list[str]:
     ]
 
 
-def alphas(alpha: float, looks: str | None, runs: "Sequence[Outcome]") -> float:
-    """The level at which a verdict is given: with several looks, this look's share of the whole."""
+def level_of_look(alpha: float, looks: str | None, runs: "Sequence[Outcome]") -> float:
+    """The level of a verdict: alpha, or at one of several looks the part of it that this look spends."""
     if looks is None:
         return alpha
-    from delaysim.analysis.stats import look_level
+    import numpy as np
 
-    planned = [int(part) for part in looks.split(",")]
-    seeds = len({run.seed for run in runs})
+    from delaysim.analysis.stats import look_level, spend
+
+    planned, seeds = tuple(sorted(int(part) for part in looks.split(","))), len({run.seed for run in runs})
     if seeds not in planned:
-        raise UserError(f"--looks {looks}: these runs have {seeds} seeds, none of the planned looks")
-    return float(look_level(seeds, planned, alpha))
+        raise UserError(f"--looks {looks}: these runs have {seeds} seeds, which is no planned look")
+    return look_level(seeds, spend(planned, alpha, np.random.default_rng(0)))
