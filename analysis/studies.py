@@ -1,0 +1,132 @@
+"""The paper's tables, asked anew on the tiny default: named grids with paired seeds, and a page for each.
+
+Runs what is missing, adds one line per finished cell to docs/results/NAME.csv, and makes the page and the figure from that
+file alone, so that an interrupted study goes on on any machine:
+
+    python analysis/studies.py fixed_delay_table --jobs 2   # run, collect, draw
+    python analysis/studies.py --draw                       # every page and figure, from the committed files
+"""
+
+import argparse
+import csv
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from hydra import compose, initialize_config_dir
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import OmegaConf
+from studies_page import RESULTS, write
+
+from delaysim.analysis.outcomes import Outcome, load_outcomes
+from delaysim.analysis.rowfiles import read_columns
+from delaysim.cli.compose import to_config
+from delaysim.run.cells import run_cell
+from delaysim.settings.config import Config
+from delaysim.settings.identity import run_path
+from delaysim.settings.places import conf_dir
+
+STUDIES = {
+    "fixed_delay_table": ["seed=0,1,2,3,4", "D=0,16,32,64,128"],
+    "async_lambda": ["seed=0,1,2,3,4"],
+    "eps_grid": ["seed=0,1,2,3,4"],
+    "group_size": ["seed=0,1,2,3,4"],
+}
+"""Each grid of conf/sweep/, and what is asked in place of its own values."""
+SETTINGS = ("estimator", "D", "lam", "eps", "G", "B", "lr", "C_gen", "C_update")
+MEANS = ("ess", "kept", "intervention", "delay_mean", "length_mean")
+FIELDS = (*SETTINGS, "seed", "run_id", "state", "collapsed", "base", "final", "auc", *MEANS, "version0_share", "sim_time",
+          "tokens", "wall_s", "updates", "accuracy", "samples", "scores")  # fmt: skip
+DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+"""`scores` has one character per problem: right ones among `samples` responses of the last three evaluations."""
+lock = Lock()
+
+
+def main() -> None:
+    """Run, collect, draw."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("studies", nargs="*", help=f"of {', '.join(STUDIES)} (default: all)")
+    parser.add_argument("--draw", action="store_true", help="only pages and figures, from the committed files")
+    parser.add_argument("--runs", default="runs", help="where runs are kept")
+    parser.add_argument("--jobs", type=int, default=1, help="runs at once, one CPU thread each")
+    options = parser.parse_args()
+    for name in options.studies or STUDIES:
+        if not options.draw:
+            run_study(name, options.runs, options.jobs)
+        if table(name).exists():
+            write(name, table(name), command(name))
+
+
+def run_study(name: str, runs: str, jobs: int) -> None:
+    """Run the cells that the file lacks, seed by seed, and add each when it is done."""
+    done = {row["run_id"] for row in csv.DictReader(table(name).open())} if table(name).exists() else set()
+    todo = [cfg for cfg in cells(name, runs) if run_path(cfg).name not in done]
+    with ThreadPoolExecutor(jobs) as pool:
+        list(pool.map(lambda cfg: add(name, cfg), todo))
+
+
+def cells(name: str, runs: str) -> Iterator[Config]:
+    """The configurations of a grid, as the command line composes them."""
+    swept = dict(OmegaConf.load(conf_dir() / f"sweep/{name}.yaml").hydra.sweeper.params)
+    swept |= dict(text.split("=", 1) for text in STUDIES[name])
+    parsed = OverridesParser.create().parse_overrides([f"{key}={values}" for key, values in swept.items()])
+    for (*batch,) in BasicSweeper.split_arguments(parsed, max_batch_size=None):
+        for overrides in batch:
+            with initialize_config_dir(str(conf_dir()), version_base="1.3"):
+                yield to_config(
+                    compose("config", [f"+sweep={name}", *overrides, f"runs_dir={runs}", "record.ratios=none"])
+                )
+
+
+def command(name: str) -> str:
+    """What to type for the same runs."""
+    return " ".join(["delaysim", f"+sweep={name}", *STUDIES[name]])
+
+
+def table(name: str) -> Path:
+    """The committed file of a study."""
+    return RESULTS / f"{name}.csv"
+
+
+def add(name: str, cfg: Config) -> None:
+    """Train one cell, or find it finished, and add its line."""
+    ended = run_cell(cfg, run_path(cfg))
+    if ended.exit_code:
+        raise SystemExit(f"{ended.path}: {ended.state}: {ended.message}")
+    row = line(load_outcomes(ended.path).runs[0], cfg.evaluation.samples)
+    with lock:
+        new = not table(name).exists()
+        with table(name).open("a", newline="") as file:
+            writer = csv.DictWriter(file, FIELDS)
+            if new:
+                writer.writeheader()
+            writer.writerow(row)
+    print(ended.path.name, row["final"], flush=True)
+
+
+def line(outcome: Outcome, samples: int) -> dict[str, Any]:
+    """What a run says of its cell; enough for every paired statistic at the end of the run."""
+    updates = read_columns(outcome.path / "updates.jsonl", (*MEANS, "wall_s"))
+    looks = min(3, len(outcome.curve) - 1)
+    right = np.rint(outcome.scores * samples * looks).astype(int)
+    return {
+        **{key: outcome.settings.get(key, "") for key in SETTINGS},
+        "seed": outcome.seed, "run_id": outcome.run_id, "state": outcome.state, "collapsed": int(outcome.collapsed),
+        "base": round(float(outcome.curve[0]), 5), "final": round(outcome.final, 5),
+        "auc": round(float(outcome.curve.mean()), 5),
+        **{name: round(float(updates[name].mean()), 5) for name in MEANS},
+        "version0_share": round(outcome.moments["version0_share"], 4),
+        "sim_time": round(outcome.total("sim_time"), 3), "tokens": int(outcome.total("tokens")),
+        "wall_s": round(float(updates["wall_s"].sum()), 1),
+        "updates": " ".join(f"{x:g}" for x in outcome.axes["updates"]),
+        "accuracy": " ".join(f"{y:.5f}" for y in outcome.curve),
+        "samples": samples * looks, "scores": "".join(DIGITS[n] for n in right),
+    }  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()
