@@ -1,7 +1,7 @@
 """The paper's tables, asked anew on the tiny default: named grids with paired seeds, and a page for each.
 
-Runs what is missing, adds one line per finished cell to docs/results/NAME.csv, and makes the page and the figure from that
-file alone, so that an interrupted study goes on on any machine:
+Runs what is missing, adds one line per finished cell to docs/results/NAME.csv, and makes the page and the figure from
+that file alone, so that an interrupted study goes on on any machine:
 
     python analysis/studies.py fixed_delay_table --jobs 2   # run, collect, draw
     python analysis/studies.py --draw                       # every page and figure, from the committed files
@@ -39,8 +39,10 @@ STUDIES = {
 """Each grid of conf/sweep/, and what is asked in place of its own values."""
 SETTINGS = ("estimator", "D", "lam", "eps", "G", "B", "lr", "C_gen", "C_update")
 MEANS = ("ess", "kept", "intervention", "delay_mean", "length_mean")
-FIELDS = (*SETTINGS, "seed", "run_id", "state", "collapsed", "base", "final", "auc", *MEANS, "version0_share", "sim_time",
-          "tokens", "wall_s", "updates", "accuracy", "samples", "scores")  # fmt: skip
+FIELDS = (
+    *SETTINGS, "seed", "run_id", "state", "collapsed", "base", "final", "auc", *MEANS, "version0_share", "sim_time",
+    "tokens", "wall_s", "updates", "accuracy", "samples", "scores",
+)  # fmt: skip
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 """`scores` has one character per problem: right ones among `samples` responses of the last three evaluations."""
 lock = Lock()

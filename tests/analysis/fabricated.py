@@ -11,7 +11,7 @@ SETTINGS = {"suite": "fixed_delay", "estimator": "gmc", "D": 0, "lr": 3e-4, "G":
 
 
 def made(final, seed=0, tokens=100.0, time=1.0, collapsed=False, base=0.2, **settings):
-    """A run of three evaluations after the base: all problems rise in straight lines from `base` to their final shares."""
+    """A run of three evaluations after the base: problems rise in straight lines from `base` to their final shares."""
     final = np.asarray(final, float)
     settings = SETTINGS | settings
     steps = np.array([0.0, 20.0, 40.0, 60.0])
