@@ -55,19 +55,21 @@ def main() -> None:
     parser.add_argument("--draw", action="store_true", help="only pages and figures, from the committed files")
     parser.add_argument("--runs", default="runs", help="where runs are kept")
     parser.add_argument("--jobs", type=int, default=1, help="runs at once, one CPU thread each")
+    parser.add_argument("--seeds", type=int, nargs="+", help="only these, for now")
     options = parser.parse_args()
     for name in options.studies or STUDIES:
         if not options.draw:
-            run_study(name, options.runs, options.jobs)
+            run_study(name, options)
         if table(name).exists():
             write(name, table(name), command(name))
 
 
-def run_study(name: str, runs: str, jobs: int) -> None:
+def run_study(name: str, options: Any) -> None:
     """Run the cells that the file lacks, seed by seed, and add each when it is done."""
     done = {row["run_id"] for row in csv.DictReader(table(name).open())} if table(name).exists() else set()
-    todo = [cfg for cfg in cells(name, runs) if run_path(cfg).name not in done]
-    with ThreadPoolExecutor(jobs) as pool:
+    asked = [cfg for cfg in cells(name, options.runs) if options.seeds is None or cfg.seed in options.seeds]
+    todo = [cfg for cfg in asked if run_path(cfg).name not in done]
+    with ThreadPoolExecutor(options.jobs) as pool:
         list(pool.map(lambda cfg: add(name, cfg), todo))
 
 
