@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from delaysim.analysis.endpoints import Endpoint, final
 from delaysim.analysis.grid import Cell, Level, Stratum
 from delaysim.analysis.outcomes import AXES, LOOKS, TIMED, Outcome
 from delaysim.analysis.stats import Estimate, auc, crossed, equivalent, holm, seeds_needed
@@ -26,6 +27,19 @@ class Rule:
     """Chance of any false verdict in a table."""
     margin: float | None = None
     """Differences within it count as none; None = no verdict of equivalence."""
+    endpoint: Endpoint = final
+    less_is_better: bool = False
+    """Whether the smaller value wins, as of updates until a level."""
+
+    @property
+    def digits(self) -> int:
+        """Of a value in print: accuracies need three, updates one."""
+        return 1 if self.less_is_better else 3
+
+    @property
+    def random(self) -> str:
+        """What intervals are over."""
+        return "seeds" if self.less_is_better else "seeds and problems"
 
 
 @dataclass(frozen=True)
@@ -43,7 +57,8 @@ class Contrast:
     collapsed_a: int
     collapsed_b: int
     matched: Mapping[str, Estimate | None]
-    """The same difference where both have done equally much on another axis; None where times do not compare."""
+    """The same difference where both have done equally much on another axis; None where times do not compare. Of final
+    scores only."""
     p_holm: float = float("nan")
     """Corrected over the table; NaN with one seed."""
     verdict: str = ONE_SEED
@@ -55,7 +70,7 @@ class Contrast:
 def compare(strata: Sequence[Stratum], rule: Rule, against: Level | None = None) -> list[Contrast]:
     """Every pair of levels in every stratum (each with `against` where given), Holm over all of them."""
     found = [
-        _contrast(stratum.at, pair, [stratum.cells[level] for level in pair])
+        _contrast(stratum.at, pair, [stratum.cells[level] for level in pair], rule.endpoint)
         for stratum in strata
         for pair in _pairs(stratum.cells, against)
     ]
@@ -70,7 +85,7 @@ def over_grid(strata: Sequence[Stratum], key: str, rule: Rule, against: Level | 
     x = [float(stratum.at[key]) for stratum in strata]
     at = {key: f"{x[0]:g} to {x[-1]:g}"}
     areas = {
-        level: _areas([stratum.cells[level] for stratum in strata], x)
+        level: _areas([stratum.cells[level] for stratum in strata], x, rule.endpoint)
         for level in strata[0].cells
         if all(level in stratum.cells for stratum in strata)
     }
@@ -84,10 +99,10 @@ def over_grid(strata: Sequence[Stratum], key: str, rule: Rule, against: Level | 
     return _judged(found, rule)
 
 
-def _areas(cells: Sequence[Cell], x: Sequence[float]) -> dict[int, NDArray[np.float64]]:
+def _areas(cells: Sequence[Cell], x: Sequence[float], endpoint: Endpoint) -> dict[int, NDArray[np.float64]]:
     """By seed that every cell has: (problems,)."""
     seeds = set.intersection(*(set(cell.runs) for cell in cells))
-    return {seed: auc(np.stack([cell.runs[seed].scores for cell in cells], axis=-1), x) for seed in seeds}
+    return {seed: auc(np.stack([endpoint(cell.runs[seed]) for cell in cells], axis=-1), x) for seed in seeds}
 
 
 def _pairs(levels: Mapping[Level, Any], against: Level | None) -> Iterator[tuple[Level, Level]]:
@@ -97,13 +112,17 @@ def _pairs(levels: Mapping[Level, Any], against: Level | None) -> Iterator[tuple
         yield from ((level, against) for level in levels if level != against)
 
 
-def _contrast(at: Mapping[str, Any], pair: tuple[Level, Level], cells: Sequence[Cell]) -> Contrast | None:
+def _contrast(
+    at: Mapping[str, Any], pair: tuple[Level, Level], cells: Sequence[Cell], endpoint: Endpoint
+) -> Contrast | None:
     a, b = cells
     seeds = tuple(sorted(a.runs.keys() & b.runs.keys()))
     if not seeds:
         return None
-    tables = a.table(seeds), b.table(seeds)
+    tables = a.table(endpoint, seeds), b.table(endpoint, seeds)
     found = _difference(at, pair, tables, seeds, (a.collapsed, b.collapsed))
+    if endpoint is not final:
+        return found
     runs = [(a.runs[seed], b.runs[seed]) for seed in seeds]
     return replace(found, matched={axis: _matched(axis, runs) for axis in AXES if axis != "updates"})
 
@@ -153,7 +172,7 @@ def _verdict(contrast: Contrast, p: float, rule: Rule) -> str:
     if not difference.seed_variance:
         return ONE_SEED
     if p < rule.alpha:
-        return f"{contrast.a if difference.mean > 0 else contrast.b} better"
+        return f"{contrast.a if (difference.mean > 0) != rule.less_is_better else contrast.b} better"
     alike = rule.margin is not None and equivalent(difference, rule.margin, rule.alpha / 2)
     return ALIKE if alike else OPEN
 

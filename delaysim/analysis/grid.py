@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from delaysim.analysis.endpoints import Endpoint, final
 from delaysim.analysis.outcomes import Outcome
 from delaysim.errors import UserError
 
@@ -28,9 +29,9 @@ class Cell:
     def seeds(self) -> tuple[int, ...]:
         return tuple(sorted(self.runs))
 
-    def table(self, seeds: Iterable[int] | None = None) -> NDArray[np.float64]:
-        """(seeds, problems) of final scores."""
-        return np.stack([self.runs[seed].scores for seed in (self.seeds if seeds is None else seeds)])
+    def table(self, endpoint: Endpoint = final, seeds: Iterable[int] | None = None) -> NDArray[np.float64]:
+        """(seeds, problems) of what the runs are judged by."""
+        return np.stack([endpoint(self.runs[seed]) for seed in (self.seeds if seeds is None else seeds)])
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ EXAMPLES = """examples:
   delaysim compare runs/ --by estimator --at D=128 --against gmc
   delaysim compare runs/ --by eps --at estimator,D --where estimator=tic,gmc
   delaysim compare runs/ --margin 0.01                      also say where two are alike within a point
+  delaysim compare runs/ --endpoint until=0.9               updates until an accuracy, in place of that at the end
   delaysim compare runs/ --looks 3,5,8                      looked at after 3, 5 and 8 seeds: the error is spent on all
 """
 
@@ -29,12 +30,13 @@ def compare(arguments: list[str]) -> int:
     found = selected(options)
     from delaysim.analysis.compare import Rule
     from delaysim.analysis.compare import compare as contrasts
+    from delaysim.analysis.endpoints import endpoint
     from delaysim.analysis.grid import arrange, varying
 
     strata = arrange(found.runs, options.by, varying(found.runs, (options.by,)) if at is None else at)
     against = _level(options.against, strata)
     alpha = level_of_look(options.alpha, options.looks, found.runs)
-    rule = Rule(alpha, options.margin)
+    rule = Rule(alpha, options.margin, endpoint(options.endpoint), options.endpoint.startswith("until"))
     rows = contrasts(strata, rule, against)
     if not rows:
         raise UserError(f"nothing to compare: no two values of {options.by} share {_held(strata)} and a seed")
@@ -42,7 +44,7 @@ def compare(arguments: list[str]) -> int:
     if options.format != "table":
         write_rows([_row(options.by, contrast) for contrast in (*primary, *rows)], options.format)
     else:
-        _print(options.by, strata, primary, rows, [*heading(found), *found.notes], rule)
+        _print(options.by, strata, primary, rows, [*heading(found, options.endpoint), *found.notes], rule)
     return 0
 
 
@@ -58,6 +60,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--at", metavar="KEY[=VALUE,...]", action="append",
                         help="compare at each value of it, or at these (default: of all that vary)")  # fmt: skip
     parser.add_argument("--against", metavar="VALUE", help="compare each with this one only")
+    parser.add_argument("--endpoint", default="final", metavar="final|area|until=LEVEL",
+                        help="its end, the area under its curve, or the updates until an accuracy")  # fmt: skip
     parser.add_argument("--margin", type=float, help="differences within it count as none")
     return parser
 
@@ -114,10 +118,10 @@ def _print(
     console = plain_console()
     for line in lines:
         console.print(line, markup=False)
-    console.print(accuracies(by, strata))
+    console.print(accuracies(by, strata, rule))
     if primary:
         ((key, values),) = primary[0].at.items()
-        title = f"\narea under accuracy over {key} {values}: the primary endpoint"
+        title = f"\narea over {key} {values}: the primary endpoint"
         console.print(contrasts(primary, rule, title))
     console.print(contrasts(rows, rule, "\ndifferences"))
     for line in footnotes(rows, rule):

@@ -15,29 +15,29 @@ CLOSE = 0.0005
 """Differences re-read on another axis are shown where they differ by so much."""
 
 
-def accuracies(by: str, strata: Sequence[Stratum]) -> Table:
+def accuracies(by: str, strata: Sequence[Stratum], rule: Rule) -> Table:
     """Mean and interval of every cell; collapsed runs are counted and stay in the mean."""
-    table = _table("\naccuracy")
+    table = _table("\nupdates" if rule.less_is_better else "\naccuracy")
     table.add_column(by)
     for stratum in strata:
         table.add_column(_at(stratum.at) or "all", justify="right")
     levels = sorted({level for stratum in strata for level in stratum.cells}, key=ordered)
     for level in levels:
-        table.add_row(spelled(level), *(_cell(stratum, level) for stratum in strata))
+        table.add_row(spelled(level), *(_cell(stratum, level, rule) for stratum in strata))
     return table
 
 
-def _cell(stratum: Stratum, level: Any) -> str:
+def _cell(stratum: Stratum, level: Any, rule: Rule) -> str:
     if level not in stratum.cells:
         return "-"
     cell = stratum.cells[level]
-    text = interval(crossed(cell.table()), sign="")
+    text = interval(crossed(cell.table(rule.endpoint)), "", rule.digits)
     return f"{text} ({cell.collapsed} of {len(cell.runs)} collapsed)" if cell.collapsed else text
 
 
 def contrasts(rows: Sequence[Contrast], rule: Rule, title: str) -> Table:
     """One line per difference."""
-    table = _table(f"{title}, {100 * (1 - rule.alpha):.3g} % intervals over seeds and problems")
+    table = _table(f"{title}, {100 * (1 - rule.alpha):.3g} % intervals over {rule.random}")
     axes = [axis for axis in rows[0].matched if any(_differs(row, axis) for row in rows)]
     for head in (*([" ".join(rows[0].at)] if rows[0].at else []), "difference"):
         table.add_column(head)
@@ -49,7 +49,13 @@ def contrasts(rows: Sequence[Contrast], rule: Rule, title: str) -> Table:
         names = f"{spelled(row.a)} - {spelled(row.b)}"
         again = [_matched(row.matched[axis]) for axis in axes]
         table.add_row(
-            *held, names, interval(row.difference), *again, _p(row.p_holm), str(len(row.seeds)), _verdict(row)
+            *held,
+            names,
+            interval(row.difference, digits=rule.digits),
+            *again,
+            _p(row.p_holm),
+            str(len(row.seeds)),
+            _verdict(row),
         )
     return table
 
@@ -65,10 +71,10 @@ def footnotes(rows: Sequence[Contrast], rule: Rule) -> list[str]:
     return lines
 
 
-def interval(estimate: Estimate, sign: str = "+") -> str:
+def interval(estimate: Estimate, sign: str = "+", digits: int = 3) -> str:
     """A mean and half its interval; without one where there is none."""
     half = estimate.half_width
-    return f"{estimate.mean:{sign}.3f}" + (f" ±{half:.3f}" if half == half else "")
+    return f"{estimate.mean:{sign}.{digits}f}" + (f" ±{half:.{digits}f}" if half == half else "")
 
 
 def _matched(estimate: Estimate | None) -> str:

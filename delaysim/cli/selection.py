@@ -66,16 +66,21 @@ def write_rows(rows: Sequence[dict[str, Any]], how: str) -> None:
     writer.writerows(finite(row) for row in rows)
 
 
-def heading(found: Selected) -> list[str]:
-    """What was read, in one line."""
-    runs = found.runs
-    seeds = sorted({run.seed for run in runs})
-    text = f"{len(runs)} runs, seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
-    collapsed = sum(run.collapsed for run in runs)
-    return [
-        f"{text}; {collapsed} collapsed, counted in every mean" if collapsed else text,
-        f"accuracy: pass@1 on {len(runs[0].problems)} held-out problems, mean of the last three evaluations",
-    ]
+ENDPOINTS = {
+    "final": "accuracy: pass@1 on {} held-out problems, mean of the last three evaluations",
+    "area": "accuracy: area under pass@1 over updates, on {} held-out problems",
+    "until": "updates until pass@1 on {} held-out problems reaches {}; never = all updates of the run",
+}
+
+
+def heading(found: Selected, endpoint: str = "final") -> list[str]:
+    """What was read, and what it is judged by."""
+    seeds = sorted({run.seed for run in found.runs})
+    text = f"{len(found.runs)} runs, seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
+    collapsed = sum(run.collapsed for run in found.runs)
+    name, _, level = endpoint.partition("=")
+    judged = ENDPOINTS[name].format(len(found.runs[0].problems), level)
+    return [f"{text}; {collapsed} collapsed, counted in every mean" if collapsed else text, judged]
 
 
 def level_of_look(alpha: float, looks: str | None, runs: "Sequence[Outcome]") -> float:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delaysim.analysis.compare import ALIKE, ONE_SEED, OPEN, Rule, compare, over_grid
+from delaysim.analysis.endpoints import endpoint
 from delaysim.analysis.grid import arrange, select, varying
 from delaysim.analysis.stats import auc, crossed, holm
 from delaysim.errors import UserError
@@ -151,3 +152,25 @@ def test_where_takes_numbers_however_they_are_written():
         select(outcomes, {"lr": ["2"]})
     with pytest.raises(UserError, match=r"no run has a setting .leanring.; those that differ here: lr"):
         select(outcomes, {"leanring": ["2"]})
+
+
+def test_the_area_under_straight_curves_is_half_way_up():
+    outcomes = [made(np.full(4, f), s, estimator=e) for s in (0, 1) for e, f in (("a", 0.8), ("b", 0.6))]
+    (contrast,) = compare(arrange(outcomes, "estimator", []), Rule(endpoint=endpoint("area")))
+    assert (contrast.mean_a, contrast.mean_b) == pytest.approx((0.5, 0.4))
+    assert not contrast.matched
+
+
+def test_updates_until_a_level_lie_on_the_line_and_end_with_the_run():
+    """From .2 to .8 in 60 updates: .5 after 30. The other ends at .4 and counts with all its 60."""
+    outcomes = [made(np.full(4, f), s, estimator=e) for s in (0, 1) for e, f in (("a", 0.8), ("b", 0.4))]
+    rule = Rule(endpoint=endpoint("until=0.5"), less_is_better=True)
+    (contrast,) = compare(arrange(outcomes, "estimator", []), rule)
+    assert (contrast.mean_a, contrast.mean_b) == pytest.approx((30, 60))
+    assert contrast.verdict == "a better"
+
+
+@pytest.mark.parametrize("text", ["best", "until", "until=soon", "final=3"])
+def test_an_unknown_endpoint_is_refused(text):
+    with pytest.raises(UserError, match="give final, area, or until=LEVEL"):
+        endpoint(text)
