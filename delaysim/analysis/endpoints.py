@@ -24,7 +24,7 @@ def area(run: Outcome) -> NDArray[np.float64]:
 
 
 def until(level: float) -> Endpoint:
-    """Updates until pass@1 reaches a level, linear between evaluations; a run that never does counts with all it has."""
+    """Updates until pass@1 reaches a level, linear between evaluations; one that never does counts with all it has."""
 
     def endpoint(run: Outcome) -> NDArray[np.float64]:
         return np.minimum(updates_to(run.curve[None], run.axes["updates"], level), run.total("updates"))
