@@ -31,11 +31,12 @@ class Components:
     def variance(self) -> float:
         """Of the mean: max(seed + question - both, seed, question), of what there is; NaN with one seed and cluster.
 
-        The maximum stands in for components that come out negative.
+        The maximum stands in for components that come out negative. Where seeds' and clusters' means are all alike
+        and the numbers still differ, it is `both`, not 0.
         """
         if isnan(self.by_seed) or isnan(self.by_question):
             return self.by_question if isnan(self.by_seed) else self.by_seed
-        return max(self.by_seed + self.by_question - self.by_both, self.by_seed, self.by_question)
+        return max(self.by_seed + self.by_question - self.by_both, self.by_seed, self.by_question) or self.by_both
 
     @property
     def df(self) -> float:
