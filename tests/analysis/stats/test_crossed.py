@@ -90,7 +90,6 @@ def test_one_seed_knows_problems_only():
     assert isnan(found.p)
     assert isnan(found.df)
     assert not found.seed_variance
-    assert found == crossed(d[None]) or isnan(found.p)
 
 
 def test_one_problem_or_numbers_per_seed_are_the_t_test():
