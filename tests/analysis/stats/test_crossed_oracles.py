@@ -1,11 +1,11 @@
 """The crossed model against statsmodels: its analysis of variance, and its mixed model fitted by REML."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from delaysim.analysis.stats import crossed, holm
 
-pd = pytest.importorskip("pandas")
 sm = pytest.importorskip("statsmodels.api")
 smf = pytest.importorskip("statsmodels.formula.api")
 SEEDS, QUESTIONS = 5, 12
