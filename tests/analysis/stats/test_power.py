@@ -114,12 +114,27 @@ def test_no_effect_needs_more_than_there_are():
 @settings(max_examples=30, deadline=None)
 @given(st.integers(2, 6), st.integers(2, 30), st.integers(0, 10**6))
 def test_prediction_at_its_own_number_of_seeds(seeds, problems, key):
-    """The components predict the very error they were taken from, and never less."""
+    """The components predict the very error they were taken from, whichever of them came out negative."""
     found = crossed(np.random.default_rng(key).normal(size=(seeds, problems))).components
-    predicted = found.with_seeds(seeds).variance
-    assert predicted >= found.variance * (1 - 1e-12)
-    if max(found.by_seed, found.by_question) >= found.by_both:
-        assert predicted == pytest.approx(found.variance, rel=1e-9)
+    assert found.with_seeds(seeds).variance == pytest.approx(found.variance, rel=1e-9)
+    fewer, more = (found.with_seeds(n).variance for n in (seeds, 4 * seeds))
+    assert found.variance / 4 * (1 - 1e-9) <= more <= fewer * (1 + 1e-9)
+
+
+def test_prediction_of_alike_means_of_unlike_numbers():
+    found = crossed([[0, 1], [1, 0]]).components
+    assert [found.with_seeds(n).variance for n in (2, 8)] == pytest.approx([0.25, 0.0625])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 6), st.integers(1, 30), st.integers(0, 10**6), st.floats(0.1, 4))
+def test_needed_and_detectable_agree(seeds, problems, key, times):
+    """The seeds at hand are enough for an effect exactly where it is no less than their MDE."""
+    found = crossed(np.random.default_rng(key).normal(size=(seeds, problems)))
+    least = mde(found.se, found.df)
+    if not 0.999 < times < 1.001:
+        assert (seeds_needed(found, times * least) <= seeds) == (times >= 1)
+        assert (seeds_for_width(found, times * found.half_width) <= seeds) == (times >= 1)
 
 
 def test_prediction_is_what_more_seeds_give():
