@@ -1,6 +1,6 @@
 """A mean with its interval, and the variance components it comes from."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf, isnan, nan, sqrt
 
 from scipy.special import stdtr, stdtrit
@@ -31,11 +31,12 @@ class Components:
     def variance(self) -> float:
         """Of the mean: max(seed + question - both, seed, question), of what there is; NaN with one seed and cluster.
 
-        The maximum stands in for components that come out negative.
+        The maximum stands in for components that come out negative. Where seeds' and clusters' means are all alike
+        and the numbers still differ, it is `both`, not 0.
         """
         if isnan(self.by_seed) or isnan(self.by_question):
             return self.by_question if isnan(self.by_seed) else self.by_seed
-        return max(self.by_seed + self.by_question - self.by_both, self.by_seed, self.by_question)
+        return max(self.by_seed + self.by_question - self.by_both, self.by_seed, self.by_question) or self.by_both
 
     @property
     def df(self) -> float:
@@ -53,11 +54,19 @@ class Components:
         return max(floor, self.variance**2 / spread) if spread > 0 else floor
 
     def with_seeds(self, seeds: int) -> "Components":
-        """The same experiment with another number of seeds, as these components predict it. NaN from one seed."""
-        both = self.by_both * self.seeds / seeds
-        lasting = max(0.0, self.by_question - self.by_both)
-        by_seed = max(self.by_seed, self.by_both) * self.seeds / seeds
-        return Components(by_seed, lasting + both, both, seeds, self.clusters, self.question_df)
+        """The same experiment with another number of seeds, as these components predict it. NaN from one seed.
+
+        What is common to both parts is `by_both`, but no more than the larger of them; what is left of `by_question`
+        stays, all else goes with 1/S. At its own number of seeds the prediction is `variance`.
+        """
+        if isnan(self.by_question):
+            return replace(self, by_seed=self.by_seed * self.seeds / seeds, seeds=seeds)
+        common = min(self.by_both, max(self.by_seed, self.by_question) or self.by_both)
+        lasting, scale = max(0.0, self.by_question - common), self.seeds / seeds
+        return Components(
+            scale * max(self.by_seed, common), lasting + scale * common, scale * common, seeds, self.clusters,
+            self.question_df,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -47,16 +47,22 @@ def seeds_for_width(of: Estimate, half_width: float) -> float:
 
 
 def _fewest(of: Estimate, enough: Callable[[Components], bool]) -> float:
-    """The smallest number of seeds that is enough, by bisection: what more seeds do is monotone."""
+    """The smallest number of seeds that is enough, by bisection: what more seeds do is monotone.
+
+    Whether the seeds at hand are enough is told by their own error, not by the prediction.
+    """
     if not of.seed_variance:
         return nan
 
     def holds(seeds: int) -> bool:
         return enough(of.components.with_seeds(seeds))
 
-    if not holds(MOST_SEEDS):
+    if enough(of.components):
+        low, high = 1, of.seeds
+    elif holds(MOST_SEEDS):
+        low, high = of.seeds, MOST_SEEDS
+    else:
         return inf
-    low, high = 1, MOST_SEEDS
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (low, middle) if holds(middle) else (middle, high)
