@@ -15,6 +15,7 @@ from delaysim.cli.check_estimator import check_estimator
 from delaysim.cli.compare import compare
 from delaysim.cli.evaluate import evaluate
 from delaysim.cli.grade import grade
+from delaysim.cli.report import report
 from delaysim.cli.screen import screen
 from delaysim.cli.theory import theory
 from delaysim.errors import UserError
@@ -102,6 +103,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "check-estimator": check_estimator,
     "compare": compare,
     "budget": budget,
+    "report": report,
     "screen": screen,
     "evaluate": evaluate,
     "grade": grade,

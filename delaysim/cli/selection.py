@@ -46,10 +46,11 @@ def selected(options: argparse.Namespace) -> Selected:
     runs = {run.run_id: run for outcomes in found for run in outcomes.runs}
     unfinished = {run: state for outcomes in found for run, state in outcomes.unfinished.items()}
     notes = [f"left out, {state}: {run}" for run, state in unfinished.items()]
-    return Selected(select(list(runs.values()), dict(map(_condition, options.where))), notes)
+    return Selected(select(list(runs.values()), dict(map(condition, options.where))), notes)
 
 
-def _condition(text: str) -> tuple[str, list[str]]:
+def condition(text: str) -> tuple[str, list[str]]:
+    """KEY=VALUE[,VALUE] of --where."""
     key, equals, values = text.partition("=")
     if not (key and equals and values):
         raise UserError(f"--where {text}: write KEY=VALUE or KEY=VALUE,VALUE, e.g. --where eps=0.28")

@@ -1,0 +1,26 @@
+"""One self-contained page about finished runs: read run by run, arranged, drawn, rendered. No torch, no network."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from delaysim.analysis.grid import select
+from delaysim.analysis.load import run_paths
+from delaysim.analysis.outcomes import load_outcomes
+from delaysim.analysis.report.answer import Asked
+from delaysim.analysis.report.detail import read_detail
+from delaysim.analysis.report.origin import left_out
+from delaysim.analysis.report.page import content, render
+from delaysim.analysis.report.study import studies
+
+__all__ = ["Asked", "page_of"]
+
+
+def page_of(paths: Sequence[Path], where: Mapping[str, Sequence[str]], asked: Asked) -> str:
+    """The report of the finished runs at or below `paths` as HTML. Raises UserError where there is none."""
+    found = [load_outcomes(path) for path in paths]
+    runs = select(list({run.run_id: run for outcomes in found for run in outcomes.runs}.values()), where)
+    unfinished = {name: state for outcomes in found for name, state in outcomes.unfinished.items()}
+    places = {run.name: run for path in paths for run in run_paths(path)} if unfinished else {}
+    missing = [left_out(places[name], state) for name, state in unfinished.items()]
+    details = {run.run_id: read_detail(run) for run in runs}
+    return render(content(studies(runs, details), asked, missing))

@@ -1,0 +1,103 @@
+"""The page: sections in their order, drawn by one template into one file that asks nothing of anyone."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import jinja2
+from markupsafe import Markup, escape
+
+from delaysim.analysis.grid import spelled
+from delaysim.analysis.report.accuracy import accuracy_section, collapse_section
+from delaysim.analysis.report.answer import Answer, Asked, answer_section, headline
+from delaysim.analysis.report.blocks import Section, Table
+from delaysim.analysis.report.colours import definitions
+from delaysim.analysis.report.curves import curve_section
+from delaysim.analysis.report.delays import delay_section, length_section
+from delaysim.analysis.report.drawing import counted, used_colours
+from delaysim.analysis.report.origin import LeftOut, run_section, trouble_section
+from delaysim.analysis.report.promised import theory_section
+from delaysim.analysis.report.ratios import ratio_section
+from delaysim.analysis.report.samples import sample_section
+from delaysim.analysis.report.study import Study
+from delaysim.analysis.report.sweeps import sweep_sections
+from delaysim.analysis.report.tables import comma_separated, latex, markdown
+from delaysim.analysis.report.trade import trade_section
+from delaysim.analysis.report.words import count, listing, ranges
+
+
+@dataclass(frozen=True)
+class Content:
+    """Everything a page says."""
+
+    title: str
+    summary: Sequence[str]
+    sections: Sequence[Section]
+
+
+def content(studies: Sequence[Study], asked: Asked, missing: Sequence[LeftOut]) -> Content:
+    """Sections of every study, then what holds for all."""
+    answers = [Answer(study, asked) for study in studies]
+    sections = [section for i, answer in enumerate(answers) for section in _numbered(answer, i, len(answers))]
+    return Content(
+        title="; ".join(headline(answer) for answer in answers),
+        summary=[_summary(study) for study in studies],
+        sections=[*sections, trouble_section(studies, missing), run_section(studies)],
+    )
+
+
+def _numbered(answer: Answer, i: int, of: int) -> Iterator[Section]:
+    """Keys that are unique on the page, and the study's name where there are several."""
+    for section in _sections(answer):
+        name = f"{section.name}, {answer.study.suite}" if of > 1 else section.name
+        yield Section(f"{section.key}-{i}" if of > 1 else section.key, name, section.title, section.blocks)
+
+
+def _sections(answer: Answer) -> Iterator[Section]:
+    study = answer.study
+    yield answer_section(answer)
+    yield accuracy_section(answer)
+    yield curve_section(study)
+    yield from filter(None, (trade_section(study), collapse_section(study)))
+    yield from sweep_sections(study)
+    yield delay_section(study)
+    yield ratio_section(study)
+    yield length_section(study)
+    yield theory_section(study)
+    yield sample_section(study)
+
+
+def _summary(study: Study) -> str:
+    first = study.runs[0].settings
+    levels = listing([study.name(level) for level in study.levels])
+    delays = f"{study.over} = {', '.join(spelled(delay) for delay in study.delays)}"
+    seeds = f"seed{'s' if len(study.seeds) > 1 else ''} {ranges(study.seeds)}"
+    return (
+        f"{count(len(study.runs), 'run')} of {study.suite} on {first['task']} with model {first['model']}: {levels}; "
+        f"{delays}; {seeds}; {spelled(first['N'])} updates of {spelled(first['B'])} groups of {spelled(first['G'])}."
+    )
+
+
+def render(page: Content) -> str:
+    """The page as one file."""
+    loader = jinja2.PackageLoader("delaysim.analysis.report", "templates")
+    environment = jinja2.Environment(
+        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["copies"] = _copies
+    with counted() as number:
+        environment.globals["drawing"] = lambda panel: Markup(number(panel.svg, str(escape(panel.alt))))
+        text = environment.get_template("page.html").render(page=page)
+    return _with_colours(text)
+
+
+def _with_colours(text: str) -> str:
+    """The variables of the colours that the figures use, for both papers."""
+    colours = used_colours(text)
+    for scheme in ("light", "dark"):
+        text = text.replace(f"/*{scheme} colours*/", definitions(colours, scheme), 1 + (scheme == "light"))
+    return re.sub(r"\n{2,}", "\n", text)
+
+
+def _copies(table: Table) -> Mapping[str, str]:
+    return {"Markdown": markdown(table), "CSV": comma_separated(table), "LaTeX": latex(table)}
