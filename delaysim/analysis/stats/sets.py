@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from delaysim.analysis.stats.clusters import Labels, cluster_sums, numbered
-from delaysim.analysis.stats.crossed import as_table, components
-from delaysim.analysis.stats.estimate import CONFIDENCE, Estimate, estimate
+from delaysim.analysis.stats.estimates import CONFIDENCE, Estimate, estimate
+from delaysim.analysis.stats.two_way import as_table, components
 
 Array = NDArray[np.float64]
 

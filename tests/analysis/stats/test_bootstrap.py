@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 from scipy.stats import bootstrap as scipys
 
-from delaysim.analysis.stats import auc, bootstrap, bootstrap_seeds, crossed, delay_at, iqm, resampled_means
+from delaysim.analysis.stats import (
+    auc,
+    bootstrap,
+    bootstrap_seeds,
+    crossed,
+    delay_at,
+    iqm,
+    resample,
+    resampled_means,
+)
 
 
 def rng(key=7):
@@ -100,9 +109,7 @@ def test_draws_are_repeatable_and_come_in_pieces_alike(monkeypatch):
     d = table()
     whole = resampled_means(d, rng(), 300)
     assert np.array_equal(whole, resampled_means(d, rng(), 300))
-    import delaysim.analysis.stats.resample as module
-
-    monkeypatch.setattr(module, "AT_ONCE", 900)
+    monkeypatch.setattr(resample, "AT_ONCE", 900)
     pieces = resampled_means(d, rng(), 300)
     assert pieces.shape == whole.shape
     assert pieces.var() == pytest.approx(whole.var(), rel=0.5)
