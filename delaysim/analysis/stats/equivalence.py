@@ -1,6 +1,6 @@
 """Claims of no difference: shown by an interval, never by a p that is not small."""
 
-from delaysim.analysis.stats.estimate import Estimate, upper_tail
+from delaysim.analysis.stats.estimates import Estimate, upper_tail
 
 
 def tost(of: Estimate, margin: float) -> float:

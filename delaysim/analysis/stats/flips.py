@@ -9,7 +9,7 @@ Array = NDArray[np.float64]
 MOST_SEEDS = 20
 """2^19 flips; with more seeds t serves."""
 TIE = 1e-12
-"""Relative: sums of the same numbers in another order count as equal."""
+"""Of |sum| over its largest value: sums of the same numbers in another order count as equal, sums of 0 too."""
 
 
 def sign_flip(x: ArrayLike) -> float:
@@ -33,7 +33,7 @@ def max_t(x: ArrayLike) -> Array:
     flipped = _flipped(table)
     order = np.argsort(-flipped[0], kind="stable")
     successive = np.maximum.accumulate(flipped[:, order[::-1]], axis=1)[:, ::-1]
-    p = (successive >= flipped[0, order] * (1 - TIE)).mean(0)
+    p = (successive >= flipped[0, order] - TIE).mean(0)
     adjusted: Array = np.empty(len(p))
     adjusted[order] = np.maximum.accumulate(p)
     return adjusted

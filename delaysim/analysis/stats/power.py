@@ -5,7 +5,7 @@ from math import inf, nan, sqrt
 
 from scipy.special import nctdtr, nctdtrinc
 
-from delaysim.analysis.stats.estimate import Components, Estimate, quantile
+from delaysim.analysis.stats.estimates import Components, Estimate, quantile
 
 POWER, ALPHA = 0.8, 0.05
 MOST_SEEDS = 1 << 20

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtr, ndtri
 
 from delaysim.analysis.stats.clusters import Labels, cluster_sums, numbered
-from delaysim.analysis.stats.estimate import CONFIDENCE
+from delaysim.analysis.stats.estimates import CONFIDENCE
 
 Array = NDArray[np.float64]
 Statistic = Callable[[Array], Array]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from delaysim.analysis.stats import crossed, over_seeds
-from delaysim.analysis.stats.estimate import quantile
+from delaysim.analysis.stats.estimates import quantile
 
 GAP = 0.025
 QUESTION, SAMPLING = 0.134, 0.19

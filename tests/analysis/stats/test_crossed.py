@@ -11,6 +11,7 @@ from scipy.stats import t as student
 from scipy.stats import ttest_1samp
 
 from delaysim.analysis.stats import Components, crossed, estimate, over_seeds, paired_questions, set_mean
+from delaysim.analysis.stats.estimates import p_value, quantile
 from delaysim.metrics import Problem
 
 TABLES = arrays(float, st.tuples(st.integers(2, 5), st.integers(2, 7)), elements=st.integers(-8, 8).map(float))
@@ -120,8 +121,6 @@ def test_p_and_interval_agree_at_fractional_degrees_of_freedom(df):
     edge = estimate(1.0, parts, 0.9)
     at_edge = estimate(edge.half_width, parts, 0.9)
     assert at_edge.p == pytest.approx(0.1, rel=1e-9)
-    from delaysim.analysis.stats.estimate import p_value, quantile
-
     assert p_value(quantile(0.95, df) * 3, 3, df) == pytest.approx(0.1, rel=1e-7)
     assert quantile(0.95, df) == pytest.approx(student.ppf(0.95, df), rel=1e-7)
 

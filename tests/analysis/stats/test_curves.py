@@ -61,6 +61,11 @@ def test_a_curve_that_recovers_has_lost_at_the_first_fall():
     assert delay_at([1.0, 0.5, 1.0, 1.0], X, 0.75) == 0.5
 
 
+def test_a_curve_that_touches_the_line_has_not_fallen():
+    assert delay_at([1.0, 0.75, 0.8, 0.9], X, 0.75) == np.inf
+    assert delay_at([1.0, 1.0, 0.5, 0.5], X, 1.0) == 1
+
+
 def test_a_curve_at_one_place_is_interpolation():
     y = np.array([[0.0, 0.4, 0.2, 0.8], [1, 1, 1, 0]])
     for where in (0, 0.5, 1, 3, 10):

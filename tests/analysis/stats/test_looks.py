@@ -51,7 +51,7 @@ def test_spending_in_shares_keeps_them(rng):
     assert found.levels == pytest.approx((0.001, 0.0096, 0.0434), abs=0.001)
 
 
-def test_one_look_at_most_is_bonferroni_and_simulation_is_repeatable():
+def test_one_look_has_all_of_alpha_and_simulation_is_repeatable():
     first, again = (spend((4,), 0.05, np.random.default_rng(1)).levels for _ in range(2))
     assert first == again
     assert first[0] == pytest.approx(0.05, abs=0.002)

@@ -5,7 +5,7 @@ from math import sqrt
 import numpy as np
 import pytest
 
-from delaysim.analysis.stats import crossed, item_weighted, macro, over_sets
+from delaysim.analysis.stats import crossed, deduplicated, item_weighted, macro, over_sets
 from delaysim.metrics import Problem
 
 SIZES = {"gsm8k": 1319, "math500": 500, "minerva": 272, "olympiad": 675, "amc23": 40, "gaokao2023en": 385}
@@ -44,7 +44,9 @@ def test_one_seed_is_the_error_of_one_run():
         for n in found
     ]
     both = over_sets(found, labels)
-    for mine, theirs in ((both.macro, macro(sets)), (both.item_weighted, item_weighted(sets))):
+    pairs = [(both.macro, macro), (both.item_weighted, item_weighted), (both.deduplicated, deduplicated)]
+    for mine, mean in pairs:
+        theirs = mean(sets)
         assert (mine.mean, mine.se, mine.clusters) == pytest.approx((theirs.mean, theirs.se, theirs.clusters), rel=1e-9)
     assert not both.macro.seed_variance
 
@@ -52,7 +54,7 @@ def test_one_seed_is_the_error_of_one_run():
 def test_one_set_is_the_crossed_interval():
     (d,) = tables(4, {"a": 25}).values()
     both = over_sets({"a": d})
-    for found in (both.macro, both.item_weighted, both.sets["a"]):
+    for found in (both.macro, both.item_weighted, both.deduplicated, both.sets["a"]):
         wanted = crossed(d)
         assert (found.mean, found.se, found.df, found.p) == pytest.approx(
             (wanted.mean, wanted.se, wanted.df, wanted.p), rel=1e-9
@@ -87,6 +89,18 @@ def test_two_sets_of_the_same_clusters_are_no_more_certain_than_one():
     both, apart = over_sets({"a": d, "b": d}, {"a": labels, "b": labels}), over_sets({"a": d, "b": d})
     assert both.macro.se == pytest.approx(crossed(d).se, rel=1e-9)
     assert both.macro.components.by_question == pytest.approx(2 * apart.macro.components.by_question, rel=1e-9)
+
+
+def test_a_cluster_is_counted_once_wherever_it_stands():
+    """x stands in both sets, y in one, z twice in the other: three draws, whatever their copies."""
+    both = over_sets(
+        {"a": [[1.0, 3.0], [1.0, 5.0]], "b": [[2.0, 0.0, 4.0], [2.0, 1.0, 5.0]]},
+        {"a": ["x", "y"], "b": ["x", "z", "z"]},
+    )
+    wanted = crossed([[1.5, 3.0, 2.0], [1.5, 5.0, 3.0]])
+    assert both.deduplicated.clusters == 3
+    assert (both.deduplicated.mean, both.deduplicated.se) == pytest.approx((wanted.mean, wanted.se), rel=1e-9)
+    assert (both.deduplicated.df, both.deduplicated.p) == pytest.approx((wanted.df, wanted.p), rel=1e-9)
 
 
 def test_swapping_a_and_b_flips_every_sign():

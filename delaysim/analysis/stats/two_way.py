@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from delaysim.analysis.stats.clusters import Labels, cluster_sums, numbered
-from delaysim.analysis.stats.estimate import CONFIDENCE, Components, Estimate, estimate
+from delaysim.analysis.stats.estimates import CONFIDENCE, Components, Estimate, estimate
 
 Array = NDArray[np.float64]
 ROUNDING = 1e-14

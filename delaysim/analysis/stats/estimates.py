@@ -120,7 +120,7 @@ def quantile(level: float, df: float) -> float:
 
 def p_value(mean: float, se: float, df: float) -> float:
     """Two-sided p of a mean against 0. Without any spread it is 1 at 0 and 0 elsewhere; NaN with df NaN."""
-    return 2 * upper_tail(abs(mean), se, df) if mean or isnan(df) else 1.0
+    return 2 * upper_tail(abs(mean), se, df)
 
 
 def upper_tail(distance: float, se: float, df: float) -> float:
