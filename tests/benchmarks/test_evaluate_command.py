@@ -104,6 +104,8 @@ def test_every_number_comes_from_the_rows(capsys, model, sums, tmp_path):
     (found,) = card["sets"].values()
     assert float(lines[0]["truncated"]) == found["truncated"]
     assert (lines[0]["problems"], lines[0]["pass@2"]) == ("7", str(found["pass_at_k"]["2"]))
+    assert [lines[0][f"maj@{k}"] for k in (1, 2)] == [str(found["majority_at_k"][k]) for k in ("1", "2")]
+    assert (lines[0]["maj@2"], lines[1]["maj@1"]) == (lines[0]["majority"], "")
 
 
 def test_the_folder_is_named_by_what_decides_the_rows(capsys, model, sums, tmp_path, monkeypatch):
