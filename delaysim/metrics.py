@@ -1,4 +1,4 @@
-"""Accuracies from evaluation rows: avg@n, unbiased pass@k, maj@n, clustered errors, macro and item-weighted means.
+"""Accuracies from evaluation rows: avg@n, unbiased pass@k and maj@k, clustered errors, macro and item-weighted means.
 
 One row per (set, problem, response); response 0 is greedy. Pure functions; no torch.
 """
@@ -6,7 +6,9 @@ One row per (set, problem, response); response 0 is greedy. Pure functions; no t
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import expm1, fsum, log1p, nan, sqrt
+from fractions import Fraction
+from functools import lru_cache
+from math import comb, expm1, fsum, log1p, nan, sqrt
 from typing import Any
 
 from delaysim.tasks.base import UNGRADED
@@ -36,6 +38,51 @@ def majority(classes: Sequence[int | None], scores: Sequence[float]) -> float:
     return _mean([_mean([s for c, s in zip(classes, scores, strict=True) if c == t]) for t in tied])
 
 
+def majority_at(classes: Sequence[int | None], scores: Sequence[float], m: int) -> float:
+    """`majority` of m responses, unbiased from n: its mean over all subsets of m of them.
+
+    Given how many of a class a subset holds, any of its members are as likely: their scores enter by their mean alone.
+    Raises ValueError for m > n.
+    """
+    if not 1 <= m <= len(scores):
+        raise ValueError(f"maj@{m} of {len(scores)}: needs 1 <= m <= n")
+    members: defaultdict[int | None, list[float]] = defaultdict(list)
+    for label, score in zip(classes, scores, strict=True):
+        members[label].append(score)
+    silent = len(members.pop(None, ()))
+    sizes = {label: len(of) for label, of in members.items()}
+    chances = {
+        label: _share(size, tuple(sorted(other for key, other in sizes.items() if key != label)), silent, m)
+        for label, size in sizes.items()
+        if any(members[label])
+    }
+    return fsum(chance * _mean(members[label]) for label, chance in chances.items())
+
+
+@lru_cache(maxsize=1 << 16)
+def _share(size: int, others: tuple[int, ...], silent: int, m: int) -> float:
+    """Mean credit of one class of `size` over subsets of m: 1/t where it is one of the t most frequent, else 0."""
+    total = Fraction(0)
+    for j in range(1, min(size, m) + 1):
+        rivals = [other for other in others if other >= j]
+        rest = silent + sum(others) - sum(rivals)  # whoever cannot reach j votes
+        for (drawn, tied), ways in _rivalry(rivals, j, m - j).items():
+            total += Fraction(comb(size, j) * ways * comb(rest, m - j - drawn), tied)
+    return float(total / comb(size + sum(others) + silent, m))
+
+
+def _rivalry(rivals: Sequence[int], j: int, room: int) -> dict[tuple[int, int], int]:
+    """In how many ways rivals with at most j votes each fill so many of `room` places, by that and by who has j."""
+    ways = {(0, 1): 1}
+    for rival in rivals:
+        after: defaultdict[tuple[int, int], int] = defaultdict(int)
+        for (drawn, tied), count in ways.items():
+            for votes in range(min(j, room - drawn) + 1):
+                after[drawn + votes, tied + (votes == j)] += count * comb(rival, votes)
+        ways = after
+    return ways
+
+
 @dataclass(frozen=True)
 class Problem:
     """One problem of one set, from its rows."""
@@ -58,6 +105,10 @@ class Problem:
     """Share of responses without an answer."""
     ungraded: int
     """Responses whose grading timed out or lost its worker."""
+    classes: tuple[int | None, ...] = ()
+    """Of each sampled response, None without an answer."""
+    scores: tuple[float, ...] = ()
+    """Of each sampled response."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +147,8 @@ def _problem(rows: Sequence[Row]) -> Problem:
         length=_mean([row["n_tokens"] for row in judged]),
         unanswered=_mean([float(row["status"] in NO_ANSWER) for row in judged]),
         ungraded=sum(row["status"] in UNGRADED for row in rows),
+        classes=tuple(row["class"] for row in sampled),
+        scores=tuple(float(row["score"]) for row in sampled),
     )
 
 

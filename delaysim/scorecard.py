@@ -13,6 +13,7 @@ from delaysim.metrics import (
     deduplicated,
     item_weighted,
     macro,
+    majority_at,
     pass_at_k,
     problems,
     set_mean,
@@ -42,7 +43,8 @@ def _set(found: Sequence[Problem], n: int) -> dict[str, Any]:
         **_interval(set_mean(found)),
         "greedy": share("greedy"),
         "majority": share("majority") if n else None,
-        "pass_at_k": {k: sum(pass_at_k(p.samples, p.correct, k) for p in found) / len(found) for k in _ks(n)},
+        "pass_at_k": {k: _mean([pass_at_k(p.samples, p.correct, k) for p in found]) for k in _ks(n)},
+        "majority_at_k": {k: _mean([majority_at(p.classes, p.scores, k) for p in found]) for k in _ks(n)},
         "truncated": share("truncated"),
         "unanswered": share("unanswered"),
         "length_mean": share("length"),
@@ -65,7 +67,11 @@ def _interval(mean: Mean) -> dict[str, Any]:
 
 
 def _share(found: Sequence[Problem], of: str) -> float:
-    return float(sum(getattr(problem, of) for problem in found)) / len(found)
+    return _mean([getattr(problem, of) for problem in found])
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(sum(values)) / len(values)
 
 
 def _ks(n: int) -> list[int]:

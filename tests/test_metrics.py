@@ -1,6 +1,7 @@
 """Metrics of evaluation rows against exact fractions, closed forms and the published tables they reproduce."""
 
 from fractions import Fraction
+from itertools import combinations
 from math import comb, isnan, sqrt
 
 import pytest
@@ -13,6 +14,7 @@ from delaysim.metrics import (
     item_weighted,
     macro,
     majority,
+    majority_at,
     pass_at_k,
     problems,
     set_mean,
@@ -82,6 +84,62 @@ def test_majority_votes(classes, scores, value):
     """Silence is no vote, and classes that tie share the credit whichever came first."""
     assert majority(classes, scores) == pytest.approx(value)
     assert majority(classes[::-1], scores[::-1]) == pytest.approx(value)
+
+
+LABELS = st.lists(st.sampled_from([None, 0, 1, 2, 3]), min_size=1, max_size=9)
+
+
+@given(LABELS, st.data())
+def test_majority_of_m_is_the_mean_over_all_subsets(classes, data):
+    """By enumeration; scores may differ within a class, as where one of its answers could not be graded in time."""
+    scores = data.draw(st.lists(st.sampled_from([0.0, 1.0]), min_size=len(classes), max_size=len(classes)))
+    scores = [0.0 if label is None else score for label, score in zip(classes, scores, strict=True)]
+    for m in range(1, len(classes) + 1):
+        drawn = [majority([classes[i] for i in s], [scores[i] for i in s]) for s in combinations(range(len(scores)), m)]
+        assert majority_at(classes, scores, m) == pytest.approx(sum(drawn) / len(drawn), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "silent", "m", "value"),
+    [
+        ((2, 1), 0, 2, Fraction(2, 3)),  # aa 1, ab and ab 1/2
+        ((2, 1), 1, 2, Fraction(2, 3)),  # aa 1, ab and ab 1/2, a- and a- 1, b- 0
+        ((3, 2), 0, 3, Fraction(7, 10)),  # at least two of a: 1 + 3 * 2 of 10
+        ((9, 7), 0, 15, Fraction(1)),  # 8 : 7 at the closest
+        ((9, 7), 0, 14, 1 - Fraction(comb(9, 7), comb(16, 14)) / 2),  # 7 : 7 in C(9, 7) ways, half the credit
+        ((1, *[1] * 63), 0, 20, Fraction(1, 64)),  # 20 tie; the right one is among them in 20 of 64
+        ((1,), 9, 3, Fraction(3, 10)),
+    ],
+)
+def test_majority_of_m_in_closed_form(sizes, silent, m, value):
+    """The first class is the right one."""
+    classes = [label for label, size in enumerate(sizes) for _ in range(size)] + [None] * silent
+    assert majority_at(classes, [float(label == 0) for label in classes], m) == pytest.approx(float(value), rel=1e-12)
+
+
+@pytest.mark.parametrize(("n", "c", "m"), [(200, 90, 101), (200, 110, 51), (64, 31, 1), (300, 151, 299)])
+def test_majority_of_two_answers_is_a_hypergeometric_tail(n, c, m):
+    """Right where more than half of an odd number are; nobody could list these subsets."""
+    classes = [0] * c + [1] * (n - c)
+    wanted = sum(Fraction(comb(c, i) * comb(n - c, m - i), comb(n, m)) for i in range(m // 2 + 1, m + 1))
+    assert majority_at(classes, [float(label == 0) for label in classes], m) == pytest.approx(float(wanted), rel=1e-12)
+
+
+@given(LABELS.filter(lambda classes: len(classes) > 1))
+def test_majority_of_one_is_the_average_and_of_all_the_vote(classes):
+    """Of two as well, where everyone answers: two answers that differ share the credit."""
+    scores = [float(label == 0) for label in classes]
+    average = sum(scores) / len(scores)
+    assert majority_at(classes, scores, 1) == pytest.approx(average)
+    assert majority_at(classes, scores, len(classes)) == pytest.approx(majority(classes, scores))
+    if None not in classes:
+        assert majority_at(classes, scores, 2) == pytest.approx(average)
+
+
+@pytest.mark.parametrize("m", [0, 3])
+def test_majority_of_more_than_there_are_is_refused(m):
+    with pytest.raises(ValueError, match=f"maj@{m} of 2: needs 1 <= m <= n"):
+        majority_at([0, 1], [1.0, 0.0], m)
 
 
 def test_the_error_of_amc23_is_eight_points():
@@ -176,6 +234,7 @@ def test_a_scorecard_by_hand():
     a, b = card["sets"]["a"], card["sets"]["b"]
     assert (a["average"], a["greedy"], a["majority"]) == (0.375, 0.5, 0.5)
     assert a["pass_at_k"] == {1: 0.375, 2: pytest.approx((5 / 6 + 1 / 2) / 2), 4: 1.0}
+    assert a["majority_at_k"] == {1: 0.375, 2: pytest.approx((2 / 3 + 1 / 4) / 2), 4: 0.5}
     assert a["se"] == pytest.approx(0.125)
     assert (a["truncated"], a["unanswered"], a["length_mean"]) == (0.125, 0.125, 25.0)
     assert (b["average"], b["majority"], b["problems"]) == (0.25, 0.5, 1)
@@ -187,7 +246,7 @@ def test_a_scorecard_by_hand():
 def test_without_samples_the_greedy_responses_are_judged():
     card = scorecard([*rows_of("a", "a1", [], greedy=1), *rows_of("a", "a2", [])])
     assert (card["n"], card["sets"]["a"]["average"], card["sets"]["a"]["majority"]) == (0, 0.5, None)
-    assert card["sets"]["a"]["pass_at_k"] == {}
+    assert (card["sets"]["a"]["pass_at_k"], card["sets"]["a"]["majority_at_k"]) == ({}, {})
 
 
 def test_ungraded_responses_are_counted_and_score_nothing():

@@ -1,15 +1,16 @@
 """`delaysim evaluate`: a run or a model on the benchmark sets, greedy and sampled, resumable."""
 
 import argparse
+import re
 import sys
 import time
 from collections.abc import Callable
-from functools import cache
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from delaysim.benchmarks.sets import SETS, SIX
-from delaysim.errors import UserError
+from delaysim.errors import RunFailed, SamplerFailed, UserError
 from delaysim.files import digest
 from delaysim.run.progress import clock_time
 from delaysim.tasks.base import INSTRUCTION
@@ -17,78 +18,120 @@ from delaysim.tasks.base import INSTRUCTION
 if TYPE_CHECKING:
     from delaysim.benchmarks.load import Benchmark
     from delaysim.run.benchmark import Plan, RowFile
-    from delaysim.run.respondent import Candidate
+    from delaysim.run.respondent import Candidate, PolicyRespondent
 
 EXAMPLES = f"""examples:
   delaysim evaluate runs/fixed_delay/gmc-D128-... --data DIR        the last checkpoint of a run, on all six sets
   delaysim evaluate Qwen/Qwen3-1.7B-Base --n 16                    a hub id, sets from the hub
   delaysim evaluate DIR --benchmarks amc23,own.jsonl --problems 8  a local model, eight problems of two sets
+  delaysim evaluate Qwen/Qwen3-8B-Base --dtype bfloat16 --sampler vllm sampler.memory_share=0.7 --n 16
 
 sets: {", ".join(SIX)} (all), {", ".join(name for name in SETS if name not in SIX)}, and any .jsonl
 file with id, problem and answer on each line. docs/evaluate.md says what every number is.
 """
 EVERY_S = 10.0
 """Seconds between lines of progress."""
+AT_ONCE, AT_ONCE_ON_A_GPU = 64, 1024
+"""Responses generated together where nothing is said; the second with vLLM, which keeps its slots full."""
 
 
 def evaluate(arguments: list[str]) -> int:
     """0, or UserError."""
-    options = _parser().parse_args(arguments)
+    options = _parser().parse_intermixed_args(arguments)
     _check(options)
-    from delaysim.benchmarks.load import load_benchmarks, names_of
-    from delaysim.run.benchmark import Plan, opened, plan_identity
+    from delaysim.run.benchmark import opened, plan_identity
+    from delaysim.run.respondent import candidate
     from delaysim.scorecard import scorecard
+
+    benchmarks = _benchmarks(options)
+    who = candidate(options.target, options.dtype, options.template, options.sampler, options.settings)
+    who = who.decoding(options.max_new_tokens, options.temperature)
+    device = _device(options.device, who.answering.sampler.kind)
+    plan = _plan(options, device, who.answering.sampler.kind)
+    asked = {**plan_identity(plan, benchmarks), **_decoding(options), **who.drawn()}
+    folder = options.out or Path("runs") / "evaluate" / f"{who.label}-n{options.n}-{digest(asked, 8)}"
+    lazy = _Lazy(lambda: _respondent(who, device, options, benchmarks, plan))
+    with opened(folder, asked) as rows, closing(lazy) as respondent:
+        card = scorecard(_answered(respondent, benchmarks, plan, rows, options.workers))
+    _show(card, folder, options.format)
+    return 0
+
+
+def _benchmarks(options: Any) -> "list[Benchmark]":
+    from delaysim.benchmarks.load import load_benchmarks, names_of
 
     tolerances = dict(map(_tolerance, options.rel_tol))
     benchmarks = load_benchmarks(names_of(options.benchmarks), options.data, options.clusters, tolerances)
     for benchmark in (benchmark for benchmark in benchmarks if benchmark.left_out):
         names = ", ".join(benchmark.left_out)
         print(f"{benchmark.name}: left out for want of a usable answer: {names}", file=sys.stderr)
-    from delaysim.run.respondent import candidate
-
-    who = candidate(options.target, options.dtype, options.template)
-    plan = Plan(options.n, options.problems, options.batch, options.mode)
-    asked = {**plan_identity(plan, benchmarks), **_decoding(options), "model": who.identity()}
-    folder = options.out or Path("runs") / "evaluate" / f"{who.label}-n{options.n}-{digest(asked, 8)}"
-    with opened(folder, asked) as rows:
-        card = scorecard(_answered(who, benchmarks, plan, rows, options))
-    _show(card, folder, options.format)
-    return 0
+    return benchmarks
 
 
 def _answered(
-    who: "Candidate", benchmarks: "list[Benchmark]", plan: "Plan", rows: "RowFile", options: Any
+    respondent: "_Lazy", benchmarks: "list[Benchmark]", plan: "Plan", rows: "RowFile", workers: int
 ) -> list[dict[str, Any]]:
     from delaysim.grading.grader import Grader
     from delaysim.run.benchmark import evaluate_benchmarks
 
-    with Grader(workers=options.workers) as grader:
-        respondent = _Lazy(lambda: _respondent(who, options))
-        evaluate_benchmarks(benchmarks, respondent, grader, plan, rows, _progress())
+    with Grader(workers=workers) as grader:
+        try:
+            evaluate_benchmarks(benchmarks, respondent, grader, plan, rows, _progress())
+        except SamplerFailed as failure:
+            raise RunFailed(f"{failure}; {len(rows.rows)} rows are kept, the same command goes on") from failure
     return rows.rows
 
 
 class _Lazy:
     """A respondent that is made when the first problem is asked: none is for a finished evaluation."""
 
-    def __init__(self, make: Callable[[], Any]) -> None:
-        self._make = cache(make)
+    def __init__(self, make: "Callable[[], PolicyRespondent]") -> None:
+        self._make = make
+        self._made: PolicyRespondent | None = None
 
     def respond(self, *arguments: Any) -> Any:
         """As the respondent does."""
-        return self._make().respond(*arguments)
+        self._made = self._made or self._make()
+        return self._made.respond(*arguments)
+
+    def close(self) -> None:
+        """End what was made."""
+        if self._made is not None:
+            self._made.close()
 
 
-def _respondent(who: "Candidate", options: Any) -> Any:
+def _respondent(
+    who: "Candidate", device: str, options: Any, benchmarks: "list[Benchmark]", plan: "Plan"
+) -> "PolicyRespondent":
     import torch
 
-    from delaysim.policy.sample import Decoding
-    from delaysim.run.respondent import PolicyRespondent
+    from delaysim.run.benchmark import batches
+    from delaysim.run.respondent import respondent
 
     torch.set_num_threads(options.threads)
-    policy = who.load(options.device or ("cuda:0" if torch.cuda.is_available() else "cpu"))
-    decoding = Decoding(options.max_new_tokens, options.temperature, policy.codec.stop_ids, who.autocast)
-    return PolicyRespondent(policy, decoding, options.instruction)
+    items = [item for *_, together in batches(benchmarks, plan) for item in together]
+    return respondent(who, device, options.instruction, items)
+
+
+def _device(named: str | None, kind: str) -> str:
+    """Where the model answers. Raises UserError where an engine cannot be put there."""
+    import torch
+
+    device = named or ("cuda:0" if torch.cuda.is_available() else "cpu")
+    if kind == "vllm" and device not in ("cpu", "cuda:0"):
+        number = device.removeprefix("cuda:")
+        raise UserError(
+            f"--device {device}: a vLLM engine takes the first GPU it sees; give CUDA_VISIBLE_DEVICES={number} in the "
+            "environment and --device cuda:0"
+        )
+    return device
+
+
+def _plan(options: Any, device: str, kind: str) -> "Plan":
+    from delaysim.run.benchmark import Plan
+
+    batch = options.batch or (AT_ONCE_ON_A_GPU if kind == "vllm" and device != "cpu" else AT_ONCE)
+    return Plan(options.n, options.problems, batch, options.mode)
 
 
 def _decoding(options: Any) -> dict[str, Any]:
@@ -121,11 +164,15 @@ def _show(card: dict[str, Any], folder: Path, form: str) -> None:
 
 
 def _check(options: Any) -> None:
-    for name, least in (("n", 0), ("batch", 1), ("max_new_tokens", 1), ("threads", 1), ("workers", 1)):
+    for name, least in (("n", 0), ("max_new_tokens", 1), ("threads", 1), ("workers", 1)):
         if getattr(options, name) < least:
             raise UserError(f"--{name.replace('_', '-')} {getattr(options, name)}: give {least} or more")
-    if options.problems is not None and options.problems < 1:
-        raise UserError(f"--problems {options.problems}: give 1 or more, or leave it out for all")
+    for name, without in (("problems", " for all"), ("batch", "")):
+        value = getattr(options, name)
+        if value is not None and value < 1:
+            raise UserError(f"--{name} {value}: give 1 or more, or leave it out{without}")
+    if options.device is not None and not re.fullmatch(r"cpu|cuda:\d+", options.device):
+        raise UserError(f"--device {options.device} is no device; write cpu, or cuda:0")
     if options.temperature <= 0:
         raise UserError(f"--temperature {options.temperature:g}: give a number above 0; --n 0 evaluates greedily alone")
 
@@ -150,6 +197,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("target", metavar="RUN_OR_MODEL", help="a run directory, a local model, pkg:PACKAGE/FILE or a hub id")
+    add("settings", nargs="*", metavar="sampler.KEY=VALUE", help="settings of a vLLM engine (docs/vllm.md)")
     add("--benchmarks", default="all", metavar="NAMES", help="all, or names and .jsonl files with commas (default all)")
     add("--data", type=Path, metavar="DIR", help="folder with NAME.jsonl for each set (default: from the hub)")
     add("--n", type=int, default=1, help="sampled responses per problem, besides the greedy one (default 1)")
@@ -163,8 +211,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--rel-tol", action="append", default=[], metavar="SET=X", help="relative tolerance of a set's numbers")
     add("--clusters", type=Path, metavar="FILE", help="JSON object, id to cluster (default: by likeness of the texts)")
-    add("--dtype", choices=("float32", "bfloat16"), help="of the weights (default: the run's, else float32)")
-    add("--batch", type=int, default=64, help="responses generated together (default 64)")
+    add("--sampler", choices=("hf", "vllm"), help="who draws the responses (default: as the run, else hf)")
+    add("--dtype", choices=("float32", "bfloat16"), help="computed in (default: as the run sampled, else float32)")
+    add("--batch", type=int, help="responses generated together (default 64; with vllm on a GPU 1024)")
     add("--threads", type=int, default=1, help="CPU threads of the model (default 1)")
     add("--device", metavar="NAME", help="cpu, cuda:0, ... (default: the first GPU where there is one)")
     add("--workers", type=int, default=1, help="processes that check answers (default 1)")

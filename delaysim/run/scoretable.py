@@ -63,11 +63,12 @@ def write_csv(card: dict[str, Any], file: TextIO) -> None:
     ks, writer = _ks(card), csv.writer(file)
     plain = ["problems", "clusters", "greedy", "average", "se", "half_width", "majority"]
     only_sets = ["truncated", "unanswered", "length_mean", "ungraded"]
-    writer.writerow(["kind", "name", "n", *plain, *(f"pass@{k}" for k in ks), *only_sets])
+    at_k = {"pass_at_k": "pass", "majority_at_k": "maj"}
+    writer.writerow(["kind", "name", "n", *plain, *(f"{short}@{k}" for short in at_k.values() for k in ks), *only_sets])
     for kind in ("sets", "means"):
         for name, found in card[kind].items():
             values = finite(found)
-            passes = [values.get("pass_at_k", {}).get(k) for k in ks]
+            curves = [values.get(key, {}).get(k) for key in at_k for k in ks]
             writer.writerow(
-                [kind[:-1], name, card["n"], *(values[key] for key in plain), *passes, *map(values.get, only_sets)]
+                [kind[:-1], name, card["n"], *(values[key] for key in plain), *curves, *map(values.get, only_sets)]
             )

@@ -55,7 +55,7 @@ def check_training(cfg: Config) -> None:
             "give a temperature > 0, e.g. 1"
         )
     if isinstance(cfg.sampler, VllmSamplerConf):
-        _vllm(cfg.sampler)
+        check_vllm(cfg.sampler)
     above("lr", cfg.learner.lr, 0)
     above("learner.clip", cfg.learner.clip, 0)
     for key, low in LEAST.items():
@@ -78,8 +78,8 @@ def check_training(cfg: Config) -> None:
         )
 
 
-def _vllm(conf: VllmSamplerConf) -> None:
-    """An engine's own settings, and what the sampled log-probabilities would no longer mean."""
+def check_vllm(conf: VllmSamplerConf) -> None:
+    """Raise UserError at a setting of an engine that cannot be meant, or that changes what log-probabilities mean."""
     if conf.top_p != 1 or conf.top_k != 0:
         raise UserError(
             f"sampler.top_p={conf.top_p:g} sampler.top_k={conf.top_k}: the sampler's log-probabilities would be those "
