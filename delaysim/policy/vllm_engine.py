@@ -16,9 +16,9 @@ from typing import Any
 import torch
 import torch._dynamo
 from transformers import PreTrainedModel
-from transformers.core_model_loading import revert_weight_conversion
 
 from delaysim.errors import SamplerFailed, UserError
+from delaysim.policy.published import published
 
 ENVIRONMENT = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",  # in process: scheduling is deterministic, weights need no copy
@@ -64,7 +64,7 @@ class Engine:
         with _one_line(f"refused the weights of version {version}"):
             if self._on_cpu:
                 self._llm.apply_model(_forget_expert_kernels)
-            self._llm.collective_rpc("reload_weights", kwargs={"weights_iterator": _weights(model, self._untied)})
+            self._llm.collective_rpc("reload_weights", kwargs={"weights_iterator": published(model, self._untied)})
             self._version = str(version)
             self._llm.update_weight_version(self._version)
         if not self._llm.reset_prefix_cache():
@@ -162,16 +162,6 @@ def _architecture(model: PreTrainedModel, untied: bool) -> Any:
     if untied:  # on a CPU the engine repacks the head and would not see a change of the embedding it was tied to
         config.tie_word_embeddings = False
     return config
-
-
-def _weights(model: PreTrainedModel, untied: bool) -> Iterator[tuple[str, torch.Tensor]]:
-    """Names as in a checkpoint of the architecture, a tied head under its own name where the engine unties it."""
-    named = {name: parameter.detach() for name, parameter in model.named_parameters()}
-    head = model.get_output_embeddings()
-    if untied:
-        name = next(name for name, module in model.named_modules() if module is head)
-        named[f"{name}.weight"] = head.weight.detach()
-    return iter(revert_weight_conversion(model, named).items())
 
 
 def _forget_expert_kernels(model: Any) -> None:
