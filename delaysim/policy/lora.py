@@ -1,9 +1,10 @@
 """Low-rank adapters beside frozen weights, by peft. The model stays the object that samples and is trained."""
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
+from typing import Any
 
 import torch
 from transformers import PreTrainedModel
@@ -56,3 +57,33 @@ def adapters_off(model: PreTrainedModel) -> Iterator[None]:
         yield
     finally:
         model.enable_adapters()
+
+
+def base_parameters(model: PreTrainedModel) -> dict[str, torch.Tensor]:
+    """The model's weights without its adapters, under the names they have without them."""
+    named = {name: weight.detach() for name, weight in model.named_parameters() if ".lora_" not in name}
+    return {name.replace(".base_layer", ""): weight for name, weight in named.items()}
+
+
+def merger(model: PreTrainedModel) -> Callable[[torch.Tensor], torch.Tensor]:
+    """A function of one base weight: it with its adapter's product added in float32, or as it is where it has none."""
+    if not has_adapters(model):
+        return lambda weight: weight
+    from peft.tuners.lora import LoraLayer
+
+    layers = {_weight(layer).data_ptr(): layer for layer in model.modules() if isinstance(layer, LoraLayer)}
+
+    @torch.no_grad()
+    def merge(weight: torch.Tensor) -> torch.Tensor:
+        if weight.data_ptr() not in layers:
+            return weight
+        layer: Any = layers[weight.data_ptr()]
+        products = (layer.get_delta_weight(adapter) for adapter in layer.active_adapters)
+        return sum(products, weight.float()).to(weight.dtype)
+
+    return merge
+
+
+def _weight(layer: Any) -> torch.Tensor:
+    """The tensor an adapter stands beside: a linear map's, or a layer's experts in one."""
+    return layer.get_param() if hasattr(layer, "parameter_name") else layer.get_base_layer().weight  # type: ignore[no-any-return]

@@ -41,12 +41,15 @@ def load_policy(conf: TinyModelConf | PretrainedModelConf, task: Any, progress: 
     return load_pretrained(conf)
 
 
-def with_sampler(policy: Policy, conf: Any) -> Policy:
-    """The policy with the sampler of `conf`. Raises UserError where its package is missing, SamplerFailed."""
+def with_sampler(policy: Policy, conf: Any, carrier: str | None = None) -> Policy:
+    """The policy with the sampler of `conf`. Raises UserError where its package is missing, SamplerFailed.
+
+    An engine's weights are the policy's, or brought from another process (delaysim/settings/carrier.py).
+    """
     if conf.kind == "vllm":
         from delaysim.policy.vllm_sampler import VllmSampler
 
-        return replace(policy, own=VllmSampler(policy.model, policy.codec, conf))
+        return replace(policy, own=VllmSampler(policy.model, policy.codec, conf, carrier))
     if conf.dtype is None:
         return policy
     return replace(policy, own=HfSampler(policy.model, policy.codec.vocabulary, getattr(torch, conf.dtype)))

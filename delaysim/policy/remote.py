@@ -49,6 +49,8 @@ class Seat:
     """Gives responses the learner's log-probabilities as well, by the weights they were drawn with."""
     waits: bool = True
     """Whether a publish waits for what is under way; False in the suite `measured`."""
+    carrier: str | None = None
+    """Brings weights to an engine over there (delaysim/settings/carrier.py)."""
 
 
 class Shared(NamedTuple):
@@ -114,6 +116,9 @@ class RemoteSampler:
         self._process.start()
         theirs.close()
         self.reply_to(0)  # it has built its sampler, or says why not
+        self._sender = None if seat.carrier is None else self._open(seat.carrier, seat.device)
+        if self._sender is not None:
+            self.publish(0)
 
     def start(self, prompts: Sequence[Ids], repeat: int, decoding: Decoding, draw: Draw | None) -> Question:
         """Ask for responses to train on, with the learner's log-probabilities where the seat gives them."""
@@ -134,6 +139,8 @@ class RemoteSampler:
         while self._arrived < self._asked:
             self._receive()
         _take_over(self._shared.model, self._learner)
+        if self._sender is not None:
+            self._sender.send(version)
         self._ask("publish", version).reply()
 
     def lap(self) -> float | None:
@@ -160,6 +167,15 @@ class RemoteSampler:
         while self._connection.poll():
             self._receive()
         return number in self._replies
+
+    def _open(self, carrier: str, device: str) -> Any:
+        """What sends weights to an engine over there."""
+        from delaysim.policy.vllm_sender import Sender
+
+        def tell(*call: Any) -> None:
+            self._ask("control", *call).reply()
+
+        return Sender(self._learner, carrier, device, tell, self._process.is_alive)
 
     def _ask(self, *request: Any) -> Question:
         try:
@@ -223,11 +239,14 @@ class _Desk:
         self._shared, self._recompute, self._version = shared, seat.recompute, 0
         self._own: PreTrainedModel = copy.deepcopy(shared.model)
         self._own.to(torch.device(seat.device))  # type: ignore[arg-type]
-        self.sampler: Sampler = with_sampler(Policy(self._own, seat.codec), seat.conf).sampler
+        self.sampler: Sampler = with_sampler(Policy(self._own, seat.codec), seat.conf, seat.carrier).sampler
 
     def answer(self, what: str, *arguments: Any) -> Reply:
         if what == "publish":
             self._publish(*arguments)
+            return self.reply([])
+        if what == "control":
+            self.sampler.control(*arguments)  # type: ignore[attr-defined]
             return self.reply([])
         self._catch_up()
         start = time.perf_counter()

@@ -16,9 +16,9 @@ from typing import Any
 import torch
 import torch._dynamo
 from transformers import PreTrainedModel
-from transformers.core_model_loading import revert_weight_conversion
 
 from delaysim.errors import SamplerFailed, UserError
+from delaysim.policy.published import published
 
 ENVIRONMENT = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",  # in process: scheduling is deterministic, weights need no copy
@@ -41,32 +41,43 @@ BROKEN = (
 class Engine:
     """One vLLM engine. Raises UserError where vLLM is missing, SamplerFailed where it cannot start.
 
-    `overrides` are further settings of `vllm.LLM`; `untie` gives a CPU engine an output head of its own.
+    `carrier` brings the weights from another process; without one they are this model's, handed over. `untie=False`
+    leaves a CPU engine's output head tied; `overrides` are further settings of `vllm.LLM`.
     """
 
-    def __init__(self, model: PreTrainedModel, conf: Any, untie: bool = True, **overrides: Any) -> None:
-        self._vllm, self._timeout = _import(), conf.timeout
-        self._on_cpu = model.device.type == "cpu"
-        self._untied = self._on_cpu and untie
+    def __init__(
+        self, model: PreTrainedModel, conf: Any, carrier: str | None = None, untie: bool = True, **overrides: Any
+    ) -> None:
+        self._vllm, self._timeout = import_vllm(), conf.timeout
+        self._model, self._carrier = model, carrier
+        self._untied = untied_on(model.device.type) and untie
         self._folder = tempfile.TemporaryDirectory(prefix="delaysim-engine-")
         self._version = ""
-        if self._on_cpu:
+        if model.device.type == "cpu":
             torch._dynamo.config.disable = True  # else the first response waits half a minute for one helper to compile
         settings = engine_settings(model, conf) | overrides
         self.longest: int = settings["max_model_len"]
         """Longest prompt with its response [tokens]."""
         with _one_line("did not start"), _silent():
             _architecture(model, self._untied).save_pretrained(self._folder.name)
-            self._llm = self._vllm.LLM(model=self._folder.name, **settings)
+            self._llm = self._vllm.LLM(model=self._folder.name, weight_transfer_config=_transfer(carrier), **settings)
+            if carrier is None:
+                self.control("init_weight_transfer_engine", {"init_info": {}})
 
-    def push(self, model: PreTrainedModel, version: int) -> None:
-        """Give the engine the model's weights and empty its prefix cache."""
-        with _one_line(f"refused the weights of version {version}"):
-            if self._on_cpu:
-                self._llm.apply_model(_forget_expert_kernels)
-            self._llm.collective_rpc("reload_weights", kwargs={"weights_iterator": _weights(model, self._untied)})
-            self._version = str(version)
-            self._llm.update_weight_version(self._version)
+    def control(self, call: str, *arguments: Any) -> None:
+        """One call of vLLM's weight transfer: init_weight_transfer_engine, start_weight_update, ..."""
+        with _one_line(f"failed in {call}"):
+            getattr(self._llm, call)(*arguments)
+
+    def publish(self, version: int) -> None:
+        """Compute with the weights of a version, which a carrier has brought, and empty the prefix cache."""
+        if self._carrier is None:
+            self.control("start_weight_update")
+            self.control("update_weights", {"update_info": {"weights": published(self._model, self._untied)}})
+            self.control("finish_weight_update", str(version))
+        self._version = self._llm.get_weight_version()
+        if self._version != str(version):
+            raise SamplerFailed(f"the vLLM engine has the weights of version {self._version}, not of {version}")
         if not self._llm.reset_prefix_cache():
             raise SamplerFailed(f"the vLLM engine did not empty its prefix cache for version {version}")
 
@@ -137,49 +148,47 @@ def engine_settings(model: PreTrainedModel, conf: Any) -> dict[str, Any]:
             "max_num_batched_tokens": max(TOKENS_AT_ONCE, shared["max_model_len"]),
         }
     return shared | {
+        "device_ids": [model.device.index or 0],
         "enforce_eager": conf.eager,
         "gpu_memory_utilization": conf.memory_share,
         "enable_sleep_mode": conf.sleep > 0,
     }
 
 
-def _import() -> Any:
+def import_vllm() -> Any:
+    """The package. Raises UserError where it is missing or broken."""
     os.environ.update(ENVIRONMENT)
     try:
         with _silent():
             import vllm
     except ModuleNotFoundError as error:
-        raise UserError(MISSING if error.name == "vllm" else BROKEN.format(_reason(error))) from error
+        raise UserError(MISSING if error.name == "vllm" else BROKEN.format(reason(error))) from error
     except Exception as error:
-        raise UserError(BROKEN.format(_reason(error))) from error
+        raise UserError(BROKEN.format(reason(error))) from error
     return vllm
+
+
+def untied_on(device: str) -> bool:
+    """Whether an engine there has an output head of its own: a CPU's repacks a tied one and misses later changes."""
+    return device == "cpu"
+
+
+def _transfer(carrier: str | None) -> Any:
+    """With our backends registered: vLLM's own needs a GPU."""
+    from vllm.config import WeightTransferConfig
+
+    from delaysim.policy.vllm_transfer import HANDOVER
+
+    return WeightTransferConfig(backend=carrier or HANDOVER)
 
 
 def _architecture(model: PreTrainedModel, untied: bool) -> Any:
     """The model's config as the engine reads it."""
     config = deepcopy(model.config)
     config.architectures, config.dtype = [type(model).__name__], model.dtype
-    if untied:  # on a CPU the engine repacks the head and would not see a change of the embedding it was tied to
+    if untied:
         config.tie_word_embeddings = False
     return config
-
-
-def _weights(model: PreTrainedModel, untied: bool) -> Iterator[tuple[str, torch.Tensor]]:
-    """Names as in a checkpoint of the architecture, a tied head under its own name where the engine unties it."""
-    named = {name: parameter.detach() for name, parameter in model.named_parameters()}
-    head = model.get_output_embeddings()
-    if untied:
-        name = next(name for name, module in model.named_modules() if module is head)
-        named[f"{name}.weight"] = head.weight.detach()
-    return iter(revert_weight_conversion(model, named).items())
-
-
-def _forget_expert_kernels(model: Any) -> None:
-    """So that a CPU engine repacks the experts it is given; with a kernel in place it takes them as packed already."""
-    for module in model.modules():
-        method: Any = getattr(module, "quant_method", None)
-        if hasattr(method, "moe_kernel"):
-            method.moe_kernel = None
 
 
 @contextmanager
@@ -190,10 +199,11 @@ def _one_line(what: str) -> Iterator[None]:
     except UserError:
         raise
     except Exception as error:
-        raise SamplerFailed(f"the vLLM engine {what}: {type(error).__name__}: {_reason(error)}") from error
+        raise SamplerFailed(f"the vLLM engine {what}: {type(error).__name__}: {reason(error)}") from error
 
 
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
+    """The first line of an error's text."""
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
 
 

@@ -17,17 +17,24 @@ from delaysim.rng import stream
 
 
 class VllmSampler:
-    """A Sampler (delaysim/policy/sampler.py) whose engine has its own copy of the weights."""
+    """A Sampler (delaysim/policy/sampler.py) whose engine has its own copy of the weights.
+
+    With a `carrier` they come from another process, by `control`, and the first publish is that process's to ask for.
+    """
 
     elsewhere = False
 
-    def __init__(self, learner: PreTrainedModel, codec: Codec, conf: Any, **overrides: Any) -> None:
+    def __init__(
+        self, learner: PreTrainedModel, codec: Codec, conf: Any, carrier: str | None = None, **overrides: Any
+    ) -> None:
         self._learner, self._conf = learner, conf
         self._batch = fixed_batch(codec.vocabulary)
         self._floor = conf.floor or max(FLOOR[kind] for kind in (conf.dtype or _kind(learner), _kind(learner)))
-        self._engine = Engine(learner, conf, **overrides)
+        self._engine = Engine(learner, conf, carrier, **overrides)
         self._asleep = False
         self.gap: float | None = None
+        if carrier is not None:
+            return
         try:
             self.publish(0)
         except SamplerFailed:
@@ -53,9 +60,13 @@ class VllmSampler:
         if self._asleep:
             self._engine.wake()
             self._asleep = False
-        self._engine.push(self._learner, version)
+        self._engine.publish(version)
         self.gap = self._gap()
         require_same(self.gap, self._floor, version)
+
+    def control(self, call: str, *arguments: Any) -> None:
+        """One of vLLM's calls that bring weights from another process (vllm_sender.py)."""
+        self._engine.control(call, *arguments)
 
     def lap(self) -> float | None:
         return None

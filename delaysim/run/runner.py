@@ -180,11 +180,12 @@ def _with_sampler(cfg: Config, policy: "Policy") -> "Policy":
         return with_sampler(policy, cfg.sampler)
     from delaysim.policy.remote import RemoteSampler, Seat
     from delaysim.settings.behaviour import recomputes
+    from delaysim.settings.carrier import carrier
     from delaysim.train.scoring import logps_of
 
     recompute = partial(logps_of, cfg.learner, cfg.sampler.temperature) if recomputes(cfg) else None
     waits = cfg.suite_name != MEASURED
-    seat = Seat(policy.codec, cfg.sampler, cfg.devices[1], cfg.threads, recompute, waits)
+    seat = Seat(policy.codec, cfg.sampler, cfg.devices[1], cfg.threads, recompute, waits, carrier(cfg))
     return replace(policy, own=RemoteSampler(policy.model, seat))
 
 

@@ -29,7 +29,7 @@ class HfSamplerConf(SamplerConf):
 
 @dataclass
 class VllmSamplerConf(SamplerConf):
-    """Sampling with a vLLM engine in the learner's process (docs/vllm.md)."""
+    """Sampling with a vLLM engine (docs/vllm.md)."""
 
     kind: str = "vllm"
     top_p: float = 1.0

@@ -104,10 +104,6 @@ def _precision(cfg: Config) -> None:
         above("model.lora.alpha", cfg.model.lora.alpha, 0)
         if not cfg.model.lora.targets:
             raise UserError("model.lora.targets=[]: name layers, e.g. [q_proj,v_proj], or [all-linear]")
-        if cfg.sampler.kind == "vllm":
-            raise UserError(
-                "sampler=vllm publishes whole weights, not adapters: use sampler=hf, or drop model.lora.rank"
-            )
     elif cfg.learner.autocasts and cfg.model.dtype != "float32":
         raise UserError(
             f"learner.precision=bf16_autocast keeps float32 weights, but model.dtype={cfg.model.dtype}: "

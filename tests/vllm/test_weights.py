@@ -86,7 +86,7 @@ def test_an_engine_that_ignores_a_publish_is_found_out(moved, monkeypatch):
     """One update of the size training makes is enough."""
     learner, sampler, _ = moved
     kept = copy.deepcopy(learner.state_dict())
-    monkeypatch.setattr(sampler._engine, "push", lambda *_: None)
+    monkeypatch.setattr(sampler._engine, "publish", lambda *_: None)
     move(learner, 3e-4)
     with pytest.raises(SamplerFailed, match=r"after version 2 .* differ from the learner's by .* nats, above"):
         sampler.publish(2)
