@@ -18,7 +18,9 @@ class CellSweeper(BasicSweeper):
         """Launch the grid of these overrides and of `hydra.sweeper.params`; the command line's values win."""
         from delaysim.cli.sweep import sweep
 
-        assert self.hydra_context is not None and self.config is not None and self.launcher is not None
+        assert self.hydra_context is not None
+        assert self.config is not None
+        assert self.launcher is not None
         parser = OverridesParser.create(config_loader=self.hydra_context.config_loader)
         overrides = parser.parse_overrides([*self._parse_config(), *arguments])
         (jobs,) = self.split_arguments(overrides, None)

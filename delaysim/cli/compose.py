@@ -111,9 +111,9 @@ def tried(work: Callable[[], Outcome]) -> Outcome:
 
 def train_cell(words: str, cfg: Config) -> Outcome:
     """Train one cell in a process of its own and print how it ended."""
-    from delaysim.run.cells import Cell, run_cell
+    from delaysim.run.cells import run_cell
 
-    answer = run_cell(Cell(words, cfg, run_path(cfg)))
+    answer = tried(lambda: run_cell(cfg, run_path(cfg)))
     console.print(cell_text(words, answer), markup=False)
     return answer
 
@@ -137,7 +137,8 @@ def run_here(cfg: Config) -> Outcome:
     if cfg.mode == "plan":
         return plan_one(cfg)
     if cfg.mode == "trace":
-        return _trace(cfg)
+        _trace(cfg)
+        return None
     return show_run(cfg, run_path(cfg), Display(cfg.display))
 
 

@@ -17,8 +17,8 @@ from delaysim.settings.identity import run_path
 class Composer:
     """Turns the overrides of one job into its cell.
 
-    Hydra takes a quarter of a second for one configuration, most of it for files and defaults. Values (`D=1`) are set
-    on what was composed once for the same choices of files (`estimator=gmc`); where one cannot be set so, Hydra composes
+    Hydra takes a quarter of a second for a configuration, most of it for files and defaults. Values (`D=1`) are set on
+    what was composed once for the same choices of files (`estimator=gmc`); where one cannot be set so, Hydra composes
     the whole and says why.
     """
 
@@ -29,7 +29,7 @@ class Composer:
         self._is_group: dict[str, bool] = {}
 
     def cell(self, name: str, overrides: Sequence[str]) -> Cell:
-        """The cell of one job, called `name`. Raises UserError, or Hydra's own errors for settings that do not exist."""
+        """The cell of one job, called `name`. Raises UserError; Hydra's own errors for settings that do not exist."""
         cfg = to_config(self.compose(overrides))
         return Cell(name, cfg, run_path(cfg))
 

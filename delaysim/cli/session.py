@@ -62,9 +62,8 @@ class Session:
         counts = Counter(outcome.state for outcome in ended) + Counter({"not run": wrong})
         counts["done"] += counts.pop("skipped", 0)
         counts["not started"] = max(0, self.cells - len(ended))
-        return f"{max(self.cells, len(ended)) + wrong} cells: " + ", ".join(
-            f"{n} {state}" for state, n in counts.items() if n
-        )
+        parts = [f"{count} {state}" for state, count in counts.items() if count]
+        return f"{max(self.cells, len(ended)) + wrong} cells: {', '.join(parts)}"
 
 
 session = Session()
@@ -81,13 +80,11 @@ def cell_text(words: str, outcome: Outcome) -> str:
     """One cell of a sweep in one line."""
     from delaysim.run.summary import cell_line
 
-    if isinstance(outcome, Ended):
-        before = " (finished before)" if outcome.state == "skipped" else ""
-        name = outcome.path.name
-        return (
-            f"{name}: {outcome.state}: {outcome.message}" if outcome.exit_code else f"{cell_line(outcome.path)}{before}"
-        )
-    return f"not run: {words}: {outcome}"
+    if not isinstance(outcome, Ended):
+        return f"not run: {words}: {outcome}"
+    if outcome.exit_code:
+        return f"{outcome.path.name}: {outcome.state}: {outcome.message}"
+    return cell_line(outcome.path) + " (finished before)" * (outcome.state == "skipped")
 
 
 def _not_run(wrong: dict[str, UserError]) -> list[str]:

@@ -1,4 +1,4 @@
-"""A sweep under any launcher: compose the grid, drop what is the same run, launch, collect how the cells ended. No torch."""
+"""A sweep under any launcher: compose the grid, drop what is the same run, launch, collect the ends. No torch."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -81,9 +81,8 @@ def _launch(launcher: Launcher, cells: Sequence[Cell]) -> None:
     except (HydraException, OmegaConfBaseException, UserError):
         raise
     except Exception as error:  # a launcher's own, such as a worker that died: what the cells left says the rest
-        session.notes.append(
-            f"the launcher ended early: {type(error).__name__}: {str(error).strip().splitlines()[-1:]}"
-        )
+        said = str(error).strip() or type(error).__name__
+        session.notes.append(f"the launcher ended early: {said.splitlines()[-1]}")
     for cell in cells:
         if cell.words not in session.outcomes and (ended := on_disk(cell)):
             session.tell(cell.words, ended)

@@ -77,10 +77,12 @@ class Started:
                 os.kill(self._process.pid, signal.SIGINT)
 
 
-def run_cell(cell: Cell) -> Answer:
-    """Run one cell."""
+def run_cell(cfg: Config, path: Path) -> Ended:
+    """Run one cell. Raises UserError where it cannot start."""
     answers: list[Answer] = []
-    run_cells([cell], 1, lambda _, answer: answers.append(answer))
+    run_cells([Cell("", cfg, path)], 1, lambda _, answer: answers.append(answer))
+    if isinstance(answers[0], UserError):
+        raise answers[0]
     return answers[0]
 
 
@@ -114,6 +116,9 @@ def _interrupts(running: Sequence[Started]) -> Iterator[list[int]]:
         for started in running:
             started.stop()
 
+    if threading.current_thread() is not threading.main_thread():
+        yield seen  # the main thread is the one that is interrupted
+        return
     before = signal.signal(signal.SIGINT, ask)
     try:
         yield seen

@@ -73,7 +73,10 @@ def _cell_here(cell: Cell, folder: Path, place: dict[str, str]) -> Answer:
 
     os.chdir(folder)
     os.environ.update(place | {"DELAYSIM_NODE": ray.get_runtime_context().get_node_id()[:8]})
-    return run_cell(cell)
+    try:
+        return run_cell(cell.cfg, cell.path)
+    except UserError as error:
+        return error
 
 
 def _connected(address: str) -> Any:
@@ -88,7 +91,7 @@ def _connected(address: str) -> Any:
         ray.init(address, log_to_driver=False, logging_level="ERROR", **local)
     except ConnectionError as error:
         raise UserError(
-            f"hydra.launcher.address={address}: there is no Ray cluster; start one: ray start --head (docs/scaling.md), "
-            "or give hydra.launcher.address=local"
+            f"hydra.launcher.address={address}: there is no Ray cluster; start one with ray start --head "
+            "(docs/scaling.md), or give hydra.launcher.address=local"
         ) from error
     return ray
