@@ -6,7 +6,7 @@ import shutil
 import sys
 import tempfile
 import textwrap
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,8 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from delaysim.cli.hydra_errors import translate
-from delaysim.cli.plan import Planned, plan_one, print_plan
+from delaysim.cli.plan import plan_one
+from delaysim.cli.session import Outcome, as_error, cell_text, session
 from delaysim.errors import UserError
 from delaysim.estimators import discover
 from delaysim.run.progress import Display, plain_console
@@ -29,17 +30,6 @@ from delaysim.settings.config import SHARED_RECIPE, Config, register
 from delaysim.settings.identity import run_path
 from delaysim.settings.places import conf_dir
 
-
-@dataclass
-class Session:
-    """What one command line did, cell by cell."""
-
-    ended: list[Ended] = field(default_factory=list)
-    errors: list[tuple[str, UserError]] = field(default_factory=list)
-    planned: list[Planned] = field(default_factory=list)
-
-
-session = Session()
 console = plain_console()
 
 
@@ -54,6 +44,11 @@ def scratch() -> str:
 def first(*values: Any) -> Any:
     """The first value that is not null: a short name over a published default."""
     return next(value for value in values if value is not None)
+
+
+def groups(responses: int | None, group: int) -> int:
+    """Groups per update that make up so many responses; by default 8."""
+    return 8 if responses is None else max(1, int(responses) // max(1, int(group)))
 
 
 def one_plus(value: Any) -> Any:
@@ -83,6 +78,7 @@ def prepare() -> None:
     OmegaConf.register_new_resolver("choices", choices, replace=True)
     OmegaConf.register_new_resolver("scratch", scratch, replace=True)
     OmegaConf.register_new_resolver("first", first, replace=True)
+    OmegaConf.register_new_resolver("groups", groups, replace=True)
     OmegaConf.register_new_resolver("one_plus", one_plus, replace=True)
     OmegaConf.register_new_resolver("recipe", recipe, replace=True)
     register()
@@ -92,13 +88,34 @@ prepare()
 
 
 @hydra.main(version_base="1.3", config_path=str(conf_dir()), config_name="config")
-def compose_and_run(composed: DictConfig) -> None:
-    """Hydra's task: one run, or one cell of a sweep."""
-    name = " ".join(HydraConfig.get().overrides.task)
+def compose_and_run(composed: DictConfig) -> Outcome:
+    """Hydra's task."""
+    return run_job(composed)
+
+
+def run_job(composed: DictConfig) -> Outcome:
+    """One run; or, where a launcher of Hydra's calls it in a worker, one cell of a sweep."""
+    words = " ".join(HydraConfig.get().overrides.task)
+    if HydraConfig.get().mode == RunMode.MULTIRUN:
+        return tried(lambda: train_cell(words, to_config(composed)))
+    return session.tell(words, tried(lambda: run_here(to_config(composed))))
+
+
+def tried(work: Callable[[], Outcome]) -> Outcome:
+    """How it went; an error of the user's is an outcome too: in a sweep the other cells go on."""
     try:
-        _one(to_config(composed), sweep=HydraConfig.get().mode == RunMode.MULTIRUN)
-    except UserError as error:  # in a sweep the other cells go on; Hydra would print a word of its own
-        session.errors.append((name, error))
+        return work()
+    except UserError as error:
+        return error
+
+
+def train_cell(words: str, cfg: Config) -> Outcome:
+    """Train one cell in a process of its own and print how it ended."""
+    from delaysim.run.cells import run_cell
+
+    answer = tried(lambda: run_cell(cfg, run_path(cfg)))
+    console.print(cell_text(words, answer), markup=False)
+    return answer
 
 
 def to_config(composed: DictConfig) -> Config:
@@ -115,15 +132,14 @@ def to_config(composed: DictConfig) -> Config:
     return cfg
 
 
-def _one(cfg: Config, sweep: bool) -> None:
+def run_here(cfg: Config) -> Outcome:
+    """Plan, trace or train in this process."""
     if cfg.mode == "plan":
-        session.planned.append(plan_one(cfg))
-    elif cfg.mode == "trace":
+        return plan_one(cfg)
+    if cfg.mode == "trace":
         _trace(cfg)
-    elif sweep:
-        _train_cell(cfg)
-    else:
-        session.ended.append(show_run(cfg, run_path(cfg), Display(cfg.display)))
+        return None
+    return show_run(cfg, run_path(cfg), Display(cfg.display))
 
 
 def show_run(cfg: Config, path: Path, display: Display) -> Ended:
@@ -149,7 +165,7 @@ def finish_run(cfg: Config, path: Path, display: Display) -> int:
     """One run in its own directory; its exit code. Raises UserError where it did not end well."""
     ended = show_run(cfg, path, display)
     if ended.exit_code:
-        raise _as_error(ended)
+        raise as_error(ended)
     return 0
 
 
@@ -159,35 +175,10 @@ def _trace(cfg: Config) -> None:
     trace(cfg, run_path(cfg), console)
 
 
-def _train_cell(cfg: Config) -> None:
-    from delaysim.run.cells import run_cell
-    from delaysim.run.summary import cell_line
-
-    path = run_path(cfg)
-    ended = run_cell(cfg, path)
-    session.ended.append(ended)
-    text = f"{path.name}: {ended.state}: {ended.message}" if ended.exit_code else cell_line(path)
-    console.print(
-        f"[{HydraConfig.get().job.num}] {text}{' (finished before)' * (ended.state == 'skipped')}", markup=False
-    )
-    if ended.exit_code == 130:
-        raise KeyboardInterrupt
-
-
 def run() -> int:
     """Run Hydra on sys.argv; the exit code. Raises UserError where a single run did not end well."""
     compose_and_run()
-    if session.planned:
-        print_plan(session.planned, console)
-    failed = [ended for ended in session.ended if ended.exit_code]
-    if len(session.ended) + len(session.errors) + len(session.planned) == 1:
-        for error in [*(error for _, error in session.errors), *map(_as_error, failed)]:
-            raise error
-    for ended in failed:
-        console.print(f"failed: {ended.path}: {ended.message}", markup=False)
-    for name, error in session.errors:
-        console.print(f"not run: {name}: {error}", markup=False)
-    return max([ended.exit_code for ended in failed], default=2 if session.errors else 0)
+    return session.close(console)
 
 
 def run_translated(arguments: list[str]) -> int:
@@ -200,9 +191,3 @@ def run_translated(arguments: list[str]) -> int:
         return run()
     except (HydraException, OmegaConfBaseException) as error:
         raise UserError(translate(error)) from error
-
-
-def _as_error(ended: Ended) -> UserError:
-    error = UserError(ended.message or ended.state)
-    error.exit_code = ended.exit_code
-    return error

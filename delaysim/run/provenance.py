@@ -39,7 +39,9 @@ def leg(from_update: int, threads: int) -> dict[str, Any]:
 
 def machine() -> dict[str, Any]:
     """The computer, as far as it bears on speed and on rounding."""
-    return {"host": platform.node(), "cpu": cpu(), "cores": os.cpu_count(), "python": platform.python_version()}
+    found = {"host": platform.node(), "cpu": cpu(), "cores": os.cpu_count(), "python": platform.python_version()}
+    node = os.environ.get("DELAYSIM_NODE")
+    return found if node is None else found | {"ray_node": node}
 
 
 def cpu() -> str:

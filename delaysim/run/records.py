@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import time
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, suppress
 from pathlib import Path
@@ -17,6 +18,8 @@ ROWS = ("launches", "updates", "groups", "evals")
 """The append-only tables, one JSON object a line."""
 FILES = {**{name: f"{name}.jsonl" for name in ROWS}, "ratios": "ratios.bin"}
 """Every append-only file."""
+LOOK_EVERY_S = 0.1
+"""While another process holds a run, its lock is tried this often; `delaysim status` holds it for an instant."""
 
 
 class RunDir:
@@ -53,13 +56,23 @@ class RunDir:
 
     # one writer
 
-    def acquire(self) -> None:
-        """Take the directory's lock for the life of this process. Raises UserError when another run holds it."""
-        self._lock = locked(self.path / "lock", wait=False)
-        if not self._lock.__enter__():
+    def acquire(self, wait_s: float = 0.0) -> None:
+        """Take the directory's lock for the life of this process.
+
+        `wait_s`: how long to wait for it [wall seconds]. Raises UserError when another run still holds it.
+        """
+        end = time.monotonic() + wait_s
+        while not self._try_lock():
+            if time.monotonic() < end:
+                time.sleep(LOOK_EVERY_S)
+                continue
             raise UserError(f"another process is running {self.path}; wait for it, or watch it: delaysim status runs/")
         for part in self.path.rglob(".*.part"):  # left by a kill; nobody else writes here now
             part.unlink(missing_ok=True)
+
+    def _try_lock(self) -> bool:
+        self._lock = locked(self.path / "lock", wait=False)
+        return self._lock.__enter__()
 
     def release(self) -> None:
         """Close every file and give the lock back."""

@@ -44,11 +44,14 @@ class Ended:
         return {"failed": 1, "interrupted": 130}.get(self.state, 0)
 
 
-def train(cfg: Config, path: Path, display: Display) -> Ended:
-    """Run, resume or skip the run that belongs in `path`. Raises UserError where it cannot start."""
+def train(cfg: Config, path: Path, display: Display, wait_s: float = 1.0) -> Ended:
+    """Run, resume or skip the run that belongs in `path`.
+
+    `wait_s`: how long another process may still hold it [wall seconds]. Raises UserError where it cannot start.
+    """
     run = RunDir(path)
     fresh = not path.exists()
-    run.acquire()
+    run.acquire(wait_s)
     try:
         if _already_finished(cfg, run, display):
             return Ended(path, "skipped")

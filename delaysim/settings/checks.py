@@ -97,7 +97,11 @@ def _numbers(cfg: Config) -> None:
     at_least("updates", cfg.updates, 1)
     at_least("seed", cfg.seed, 0)
     at_least("threads", cfg.threads, 1)
+    at_least("jobs", cfg.jobs, 1)
     at_least("model.seed", cfg.model.seed, 0)
+    if cfg.responses is not None and cfg.responses != cfg.B * cfg.G:
+        product = f"B*G = {cfg.B}*{cfg.G}"
+        raise UserError(f"responses={cfg.responses}: is not {product}; use responses={cfg.B * cfg.G}, or B and G alone")
     if cfg.D is not None:
         at_least("D", cfg.D, 0)
     if isinstance(cfg.lengths, LognormalConf):

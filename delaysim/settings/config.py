@@ -179,6 +179,8 @@ class Config:
     runs_dir: str = "runs"
     threads: int = 1
     """CPU threads of one process."""
+    jobs: int = 1
+    """Cells of a sweep at once on this machine."""
     devices: list[str] = field(default_factory=lambda: ["cpu"])
     """Of the learner, and of a sampler beside it if there are two: [cpu], [cpu,cpu], [cuda:0], [cuda:0,cuda:1]."""
     display: str = "auto"
@@ -189,6 +191,8 @@ class Config:
     """Responses per group."""
     B: int = 8
     """Groups per update."""
+    responses: int | None = None
+    """Responses per update, B*G: B follows G. Null: B is given."""
     eps: float | None = None
     """The estimator's threshold; null = the published one."""
     lam: float | None = None
