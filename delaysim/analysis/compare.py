@@ -1,7 +1,7 @@
 """Who beats whom, by how much: paired differences over shared seeds and problems, corrected for their number."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import inf
 from typing import Any
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from delaysim.analysis.endpoints import Endpoint, final
 from delaysim.analysis.grid import Cell, Level, Stratum
 from delaysim.analysis.outcomes import AXES, LOOKS, TIMED, Outcome
-from delaysim.analysis.stats import Estimate, auc, crossed, equivalent, holm, seeds_needed
+from delaysim.analysis.stats import Estimate, SideBySide, auc, crossed, equivalent, holm, over_sets, seeds_needed
+from delaysim.errors import UserError
 
 Table = NDArray[np.float64]
 """(seeds, problems)."""
@@ -57,8 +58,10 @@ class Contrast:
     collapsed_a: int
     collapsed_b: int
     matched: Mapping[str, Estimate | None]
-    """The same difference where both have done equally much on another axis; None where times do not compare. Of final
-    scores only."""
+    """The same difference where both have done equally much on another axis; None where times do not compare."""
+    macro: Estimate | None = None
+    """Where the problems are of several sets: each set alike, while `difference` has each problem alike."""
+    by_set: Mapping[str, Estimate] = field(default_factory=dict)
     p_holm: float = float("nan")
     """Corrected over the table; NaN with one seed."""
     verdict: str = ONE_SEED
@@ -121,10 +124,32 @@ def _contrast(
         return None
     tables = a.table(endpoint, seeds), b.table(endpoint, seeds)
     found = _difference(at, pair, tables, seeds, (a.collapsed, b.collapsed))
+    runs = [(a.runs[seed], b.runs[seed]) for seed in seeds]
+    if runs[0][0].sets:
+        return _of_sets(found, tables[0] - tables[1], runs[0][0])
     if endpoint is not final:
         return found
-    runs = [(a.runs[seed], b.runs[seed]) for seed in seeds]
     return replace(found, matched={axis: _matched(axis, runs) for axis in AXES if axis != "updates"})
+
+
+def _of_sets(contrast: Contrast, gap: Table, run: Outcome) -> Contrast:
+    found = side_by_side(gap, run)
+    return replace(contrast, difference=found.item_weighted, macro=found.macro, by_set=found.sets)
+
+
+def side_by_side(table: Table, run: Outcome) -> SideBySide:
+    """A (seeds, problems) table over the sets of `run`: they are strata, and the problems of each are drawn anew.
+
+    Raises UserError for a set of one problem.
+    """
+    names, labels = np.array(run.sets), np.array(run.clusters)
+    which = {name: names == name for name in dict.fromkeys(run.sets)}
+    try:
+        return over_sets(
+            {name: table[:, of] for name, of in which.items()}, {name: labels[of] for name, of in which.items()}
+        )
+    except ValueError as error:
+        raise UserError(str(error)) from None
 
 
 def _difference(

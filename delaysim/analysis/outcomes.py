@@ -53,6 +53,10 @@ class Outcome:
     """Updates done; fewer than N where a number stopped being finite."""
     moments: Mapping[str, float]
     """Of the realised delay."""
+    sets: tuple[str, ...] = ()
+    """(problems,): the set of each, where there are several."""
+    clusters: tuple[str, ...] = ()
+    """(problems,): problems with the same label count as one draw."""
 
     @property
     def curve(self) -> NDArray[np.float64]:

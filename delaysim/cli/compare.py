@@ -18,6 +18,7 @@ EXAMPLES = """examples:
   delaysim compare runs/ --by eps --at estimator,D --where estimator=tic,gmc
   delaysim compare runs/ --margin 0.01                      also say where two are alike within a point
   delaysim compare runs/ --endpoint until=0.9               updates until an accuracy, in place of that at the end
+  delaysim compare runs/evaluate --benchmarks               six sets, item-weighted and macro side by side
   delaysim compare runs/ --looks 3,5,8                      looked at after 3, 5 and 8 seeds: the error is spent on all
 """
 
@@ -59,6 +60,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--by", default="estimator", metavar="KEY", help="the setting to compare (default: estimator)")
     parser.add_argument("--at", metavar="KEY[=VALUE,...]", action="append",
                         help="compare at each value of it, or at these (default: of all that vary)")  # fmt: skip
+    parser.add_argument("--benchmarks", action="store_true",
+                        help="compare what delaysim evaluate found; RUNS are folders of evaluations")  # fmt: skip
     parser.add_argument("--against", metavar="VALUE", help="compare each with this one only")
     parser.add_argument("--endpoint", default="final", metavar="final|area|until=LEVEL",
                         help="its end, the area under its curve, or the updates until an accuracy")  # fmt: skip
@@ -106,8 +109,15 @@ def _row(by: str, contrast: "Contrast") -> dict[str, Any]:
         "df": difference.df, "p": difference.p, "p_holm": contrast.p_holm, "verdict": contrast.verdict,
         "seeds": len(contrast.seeds), "clusters": difference.clusters, "confidence": difference.confidence,
         "collapsed_a": contrast.collapsed_a, "collapsed_b": contrast.collapsed_b, "more_seeds": contrast.more_seeds,
-        **matched,
+        **_sides(contrast), **matched,
     }  # fmt: skip
+
+
+def _sides(contrast: "Contrast") -> dict[str, Any]:
+    """Over several sets: the macro difference, and that of each set."""
+    macro = contrast.macro
+    ends = {} if macro is None else {"macro": macro.mean, "macro_low": macro.low, "macro_high": macro.high}
+    return ends | {f"difference_{name}": alone.mean for name, alone in contrast.by_set.items()}
 
 
 def _print(
@@ -118,7 +128,8 @@ def _print(
     console = plain_console()
     for line in lines:
         console.print(line, markup=False)
-    console.print(accuracies(by, strata, rule))
+    for table in accuracies(by, strata, rule):
+        console.print(table)
     if primary:
         ((key, values),) = primary[0].at.items()
         title = f"\narea over {key} {values}: the primary endpoint"

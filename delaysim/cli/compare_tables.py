@@ -5,33 +5,49 @@ from typing import Any
 
 from rich.table import Table
 
-from delaysim.analysis.compare import ONE_SEED, OPEN, Contrast, Rule
-from delaysim.analysis.grid import Stratum, ordered, spelled
+from delaysim.analysis.compare import ONE_SEED, OPEN, Contrast, Rule, side_by_side
+from delaysim.analysis.grid import Cell, Stratum, ordered, spelled
+from delaysim.analysis.outcomes import Outcome
 from delaysim.analysis.stats import Estimate, crossed
 
+SIDES = (("item-weighted: each problem alike", False), ("macro: each set alike", True))
 MANY = 100
 """More seeds than anyone runs are not suggested."""
 CLOSE = 0.0005
 """Differences re-read on another axis are shown where they differ by so much."""
 
 
-def accuracies(by: str, strata: Sequence[Stratum], rule: Rule) -> Table:
-    """Mean and interval of every cell; collapsed runs are counted and stay in the mean."""
-    table = _table("\nupdates" if rule.less_is_better else "\naccuracy")
+def accuracies(by: str, strata: Sequence[Stratum], rule: Rule) -> list[Table]:
+    """Mean and interval of every cell, over several sets both ways; collapsed runs are counted and stay in the mean."""
+    if _first(strata).sets:
+        return [_means(by, strata, rule, title, macro) for title, macro in SIDES]
+    return [_means(by, strata, rule, "updates" if rule.less_is_better else "accuracy", None)]
+
+
+def _first(strata: Sequence[Stratum]) -> Outcome:
+    return next(iter(next(iter(strata[0].cells.values())).runs.values()))
+
+
+def _means(by: str, strata: Sequence[Stratum], rule: Rule, title: str, macro: bool | None) -> Table:
+    table = _table(f"\n{title}")
     table.add_column(by)
     for stratum in strata:
         table.add_column(_at(stratum.at) or "all", justify="right")
-    levels = sorted({level for stratum in strata for level in stratum.cells}, key=ordered)
-    for level in levels:
-        table.add_row(spelled(level), *(_cell(stratum, level, rule) for stratum in strata))
+    for level in sorted({level for stratum in strata for level in stratum.cells}, key=ordered):
+        table.add_row(spelled(level), *(_cell(stratum.cells.get(level), rule, macro) for stratum in strata))
     return table
 
 
-def _cell(stratum: Stratum, level: Any, rule: Rule) -> str:
-    if level not in stratum.cells:
+def _cell(cell: Cell | None, rule: Rule, macro: bool | None) -> str:
+    if cell is None:
         return "-"
-    cell = stratum.cells[level]
-    text = interval(crossed(cell.table(rule.endpoint)), "", rule.digits)
+    table = cell.table(rule.endpoint)
+    if macro is None:
+        mean = crossed(table)
+    else:
+        sides = side_by_side(table, next(iter(cell.runs.values())))
+        mean = sides.macro if macro else sides.item_weighted
+    text = interval(mean, "", rule.digits)
     return f"{text} ({cell.collapsed} of {len(cell.runs)} collapsed)" if cell.collapsed else text
 
 
@@ -41,7 +57,8 @@ def contrasts(rows: Sequence[Contrast], rule: Rule, title: str) -> Table:
     axes = [axis for axis in rows[0].matched if any(_differs(row, axis) for row in rows)]
     for head in (*([" ".join(rows[0].at)] if rows[0].at else []), "difference"):
         table.add_column(head)
-    for head in ("", *(f"at equal {axis}" for axis in axes), "p (Holm)", "seeds"):
+    macro = ["macro"] if rows[0].macro else []
+    for head in ("", *macro, *(f"at equal {axis}" for axis in axes), "p (Holm)", "seeds"):
         table.add_column(head, justify="right")
     table.add_column("verdict")
     for row in rows:

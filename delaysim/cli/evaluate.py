@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from delaysim.benchmarks.sets import SETS, SIX
 from delaysim.errors import RunFailed, SamplerFailed, UserError
-from delaysim.files import digest
+from delaysim.files import digest, read_json
 from delaysim.run.progress import clock_time
 from delaysim.tasks.base import INSTRUCTION
 
@@ -51,10 +51,20 @@ def evaluate(arguments: list[str]) -> int:
     asked = {**plan_identity(plan, benchmarks), **_decoding(options), **who.drawn()}
     folder = options.out or Path("runs") / "evaluate" / f"{who.label}-n{options.n}-{digest(asked, 8)}"
     lazy = _Lazy(lambda: _respondent(who, device, options, benchmarks, plan))
-    with opened(folder, asked) as rows, closing(lazy) as respondent:
+    with opened(folder, asked, _run(Path(options.target))) as rows, closing(lazy) as respondent:
         card = scorecard(_answered(respondent, benchmarks, plan, rows, options.workers))
     _show(card, folder, options.format)
     return 0
+
+
+def _run(target: Path) -> dict[str, Any] | None:
+    """Which run is evaluated, for `delaysim compare --benchmarks`; None for a model."""
+    from delaysim.analysis.settings import run_settings
+
+    if not (target / "manifest.json").is_file():
+        return None
+    identity = read_json(target / "manifest.json")["identity"]
+    return {"run": target.resolve().name, "seed": identity["seed"], "settings": run_settings(target, identity)}
 
 
 def _benchmarks(options: Any) -> "list[Benchmark]":

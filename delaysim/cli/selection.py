@@ -38,15 +38,18 @@ class Selected:
 
 
 def selected(options: argparse.Namespace) -> Selected:
-    """The finished runs that were asked for, each once."""
+    """The finished runs (or the evaluations of runs) that were asked for, each once."""
+    from delaysim.analysis.evaluations import load_evaluations
     from delaysim.analysis.grid import select
     from delaysim.analysis.outcomes import load_outcomes
 
-    found = [load_outcomes(Path(text)) for text in options.runs]
-    runs = {run.run_id: run for outcomes in found for run in outcomes.runs}
-    unfinished = {run: state for outcomes in found for run, state in outcomes.unfinished.items()}
-    notes = [f"left out, {state}: {run}" for run, state in unfinished.items()]
-    return Selected(select(list(runs.values()), dict(map(condition, options.where))), notes)
+    if getattr(options, "benchmarks", False):
+        runs = {run.path.resolve(): run for text in options.runs for run in load_evaluations(Path(text))}
+        return Selected(select(list(runs.values()), dict(map(condition, options.where))), [])
+    read = [load_outcomes(Path(text)) for text in options.runs]
+    notes = [f"left out, {state}: {run}" for outcomes in read for run, state in outcomes.unfinished.items()]
+    found = {run.run_id: run for outcomes in read for run in outcomes.runs}
+    return Selected(select(list(found.values()), dict(map(condition, options.where))), notes)
 
 
 def condition(text: str) -> tuple[str, list[str]]:
@@ -80,7 +83,10 @@ def heading(found: Selected, endpoint: str = "final") -> list[str]:
     text = f"{len(found.runs)} runs, seed{'s' if len(seeds) > 1 else ''} {', '.join(map(str, seeds))}"
     collapsed = sum(run.collapsed for run in found.runs)
     name, _, level = endpoint.partition("=")
-    judged = ENDPOINTS[name].format(len(found.runs[0].problems), level)
+    problems, sets = f"{len(found.runs[0].problems):,}", dict.fromkeys(found.runs[0].sets)
+    judged = ENDPOINTS[name].format(problems, level)
+    if sets:
+        judged = f"accuracy: mean score on {problems} problems of {', '.join(sets)}"
     return [f"{text}; {collapsed} collapsed, counted in every mean" if collapsed else text, judged]
 
 

@@ -193,13 +193,16 @@ def _whole_lines(path: Path) -> list[bytes]:
 
 
 @contextmanager
-def opened(folder: Path, identity: dict[str, Any]) -> Iterator[RowFile]:
-    """The folder of an evaluation, new or gone on with. Raises UserError where it holds another one, or is in use."""
+def opened(folder: Path, identity: dict[str, Any], of: dict[str, Any] | None = None) -> Iterator[RowFile]:
+    """The folder of an evaluation, new or gone on with; `of` says which run is evaluated.
+
+    Raises UserError where it holds another one, or is in use.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder / "lock", wait=False) as got:
         if not got:
             raise UserError(f"another process is writing {folder}; wait for it, or give another --out")
-        manifest = {"schema": SCHEMA, "identity": identity}
+        manifest = {"schema": SCHEMA, "identity": identity, **({"of": of} if of else {})}
         if (folder / MANIFEST).exists():
             _same(folder, read_json(folder / MANIFEST), manifest)
         else:
@@ -208,10 +211,9 @@ def opened(folder: Path, identity: dict[str, Any]) -> Iterator[RowFile]:
 
 
 def _same(folder: Path, found: dict[str, Any], wanted: dict[str, Any]) -> None:
-    wanted = json.loads(json.dumps(wanted))
-    if found == wanted:
+    one, other = found.get("identity", {}), json.loads(json.dumps(wanted["identity"]))
+    if one == other and found.get("schema") == wanted["schema"]:
         return
-    one, other = found.get("identity", {}), wanted["identity"]
     differ = [key for key in {**one, **other} if one.get(key) != other.get(key)] or ["schema"]
     raise UserError(f"{folder} holds another evaluation ({', '.join(differ)} differ): give another --out")
 
