@@ -64,7 +64,7 @@ class Components:
         common = min(self.by_both, max(self.by_seed, self.by_question) or self.by_both)
         lasting, scale = max(0.0, self.by_question - common), self.seeds / seeds
         return Components(
-            scale * max(self.by_seed, common), lasting + scale * common, scale * common, seeds, self.clusters,
+            scale * self.by_seed, lasting + scale * common, scale * common, seeds, self.clusters,
             self.question_df,
         )  # fmt: skip
 
