@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from delaysim.cli.selection import NO_SEEDS, add_arguments, heading, level_of_look, selected, write_rows
+from delaysim.cli.selection import FEW, NO_SEEDS, add_arguments, heading, level_of_look, selected, write_rows
 from delaysim.errors import UserError
 from delaysim.run.progress import plain_console
 
@@ -84,5 +84,6 @@ def _print(options: Any, rows: "Sequence[Budget]", lines: Sequence[str], choose:
     console.print(steps(rows, options.by, options.over, choose))
     if choose:
         console.print(f"{choose}: best on average over the other seeds, for each seed by itself", markup=False)
-    if not all(row.known for row in rows):
-        console.print(f"no budget: {NO_SEEDS}", markup=False)
+    least = min(len(step.seeds) for row in rows for step in row.steps)
+    if least < 3:
+        console.print(f"no budget: {NO_SEEDS}" if least == 1 else FEW, markup=False)

@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from delaysim.cli.selection import NO_SEEDS, add_arguments, heading, level_of_look, selected, write_rows
+from delaysim.cli.selection import FEW, NO_SEEDS, add_arguments, heading, level_of_look, selected, write_rows
 from delaysim.errors import UserError
 from delaysim.run.progress import plain_console
 
@@ -137,5 +137,6 @@ def _print(
     console.print(contrasts(rows, rule, "\ndifferences"))
     for line in footnotes(rows, rule):
         console.print(line, markup=False)
-    if all(len(contrast.seeds) == 1 for contrast in rows):
-        console.print(f"no ranking: {NO_SEEDS}", markup=False)
+    least = min(len(contrast.seeds) for contrast in rows)
+    if least < 3:
+        console.print(f"no ranking: {NO_SEEDS}" if least == 1 else FEW, markup=False)
