@@ -1,9 +1,188 @@
 """Page and figure of a study, from its committed file alone."""
 
+import csv
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+from delaysim.analysis.grid import spelled
+from delaysim.analysis.outcomes import Outcome
+from delaysim.analysis.plots import BASE, clean, label_ends, save
+from delaysim.analysis.report.accuracy import cell_table
+from delaysim.analysis.report.answer import Answer, Asked, budget_table, contrast_table, headline
+from delaysim.analysis.report.blocks import Table
+from delaysim.analysis.report.study import NAMES, Slice, Study
+from delaysim.analysis.report.tables import markdown
+from delaysim.analysis.stats import crossed
 
 RESULTS = Path(__file__).parent.parent / "docs/results"
+TEXT = {"estimator", "run_id", "state", "updates", "accuracy", "scores"}
+TITLES = {
+    "fixed_delay_table": "Three losses against a fixed delay",
+    "async_lambda": "Three losses against length-coupled delays",
+    "eps_grid": "Thresholds of TIC and GMC",
+    "group_size": "Group size at an equal sample budget",
+}
+QUESTIONS = {
+    "fixed_delay_table": """The paper's fixed-delay table (GMC, TIC and GRPO at D = 0 to 512, 800 updates, one seed) asked of
+the tiny default in 240 updates. At D=0 the three losses are the same run, bit for bit.""",
+    "async_lambda": """The paper's simulated asynchronous suite, its coupling lam varied. C_gen is 20: mean delays are as long for
+240 updates as the paper's 140 to 160 for 800.""",
+    "eps_grid": """The sweep that the paper lacks. TIC's threshold cuts single responses, GMC's the mean of a group: equal eps is not
+equal strength, and `intervention` (share of responses whose coefficient is changed) says how strong each is.""",
+    "group_size": """The paper's table over G compared 8 prompts x G responses per update, so that a larger group also saw more data.
+Here B*G is the same at every G.""",
+}
 
 
 def write(name: str, table: Path, command: str) -> None:
     """docs/results/NAME.md and its figure."""
+    rows = list(csv.DictReader(table.open()))
+    study = Study(tuple(outcome(row) for row in rows), {})
+    answer = Answer(study, Asked())
+    draw(name, study)
+    (RESULTS / f"{name}.md").write_text(page(name, answer, rows, command))
+
+
+def outcome(row: dict[str, str]) -> Outcome:
+    """A run as its line tells it: two evaluations, the base and the mean of the last three."""
+    values: dict[str, Any] = {key: value if key in TEXT else number(value) for key, value in row.items()}
+    final = np.array([int(digit, 36) for digit in row["scores"]]) / values["samples"]
+    return Outcome(
+        run_id=row["run_id"],
+        path=Path(row["run_id"]),
+        settings={key: values[key] for key in KEYS if values[key] is not None} | {"suite": SUITES[bool(row["D"])]},
+        seed=values["seed"],
+        state=row["state"],
+        collapsed=bool(values["collapsed"]),
+        problems=tuple(f"{i}" for i in range(len(final))),
+        shares=np.stack([np.full(len(final), values["base"]), final]),
+        greedy=np.full(2, np.nan),
+        axes={
+            "updates": np.array([0.0, 240.0]),
+            "tokens": np.array([0.0, values["tokens"]]),
+            "sim_time": np.array([0.0, values["sim_time"]]),
+        },
+        reached=240,
+        moments={},
+    )
+
+
+KEYS = ("estimator", "D", "lam", "eps", "G", "B", "lr", "C_gen", "C_update")
+SUITES = {True: "fixed_delay", False: "simulated_async"}
+
+
+def number(text: str) -> float | int | None:
+    """A number as it was written; None for nothing."""
+    if not text:
+        return None
+    return float(text) if any(mark in text for mark in ".en") else int(text)
+
+
+def page(name: str, answer: Answer, rows: list[dict[str, str]], command: str) -> str:
+    """docs/results/NAME.md."""
+    title, tables = TITLES[name], "\n\n".join(map(markdown, tables_of(answer)))
+    return f"""# {title}
+
+**{headline(answer)}.**
+
+{QUESTIONS[name]}
+
+Made by `python analysis/studies.py {name}` from [{name}.csv]({name}.csv), one line per run:
+
+    {command}
+
+![accuracy of every cell]({name}.svg)
+
+{tables}
+
+{markdown(measures(answer.study, rows))}
+
+Tiny default (0.13M parameters, chain sums), {len(rows)} runs of 240 updates, lr 3e-4, nothing tuned for any method. Intervals
+are over seeds and problems both ([statistics.md](../statistics.md)); `delaysim compare` and `delaysim budget` print the same
+of the run directories. One tiny model and one task: a screen, not a verdict on large ones.
+"""
+
+
+def tables_of(answer: Answer) -> Iterator[Table]:
+    """Every cell, budgets, the primary endpoint, all differences."""
+    yield cell_table(answer)
+    if answer.budgets:
+        yield budget_table(answer)
+    if answer.areas:
+        yield contrast_table(answer, answer.areas, f"Areas under accuracy over {answer.study.over}, the primary endpoint")
+    if answer.contrasts:
+        yield contrast_table(answer, answer.contrasts, "Differences of final accuracy")
+
+
+def measures(study: Study, rows: list[dict[str, str]]) -> Table:
+    """What the runs of each cell looked like."""
+    by_run = {row["run_id"]: row for row in rows}
+    found = []
+    for part, delay, level, cell in study.cells():
+        of = [by_run[run.run_id] for run in cell.runs.values()]
+        mean = {key: np.mean([float(row[key]) for row in of]) for key in MEASURES}
+        where = ", ".join(filter(None, (study.at(delay), part.name)))
+        found.append((study.name(level), where, *(form.format(mean[key]) for key, (_, form) in MEASURES.items())))
+    heads = [head for head, _ in MEASURES.values()]
+    return Table("Means over updates, then seeds.", (study.by, "cell", *heads), tuple(found), left=2)
+
+
+MEASURES = {
+    "delay_mean": ("mean delay", "{:.1f}"), "version0_share": ("from the base", "{:.0%}"), "ess": ("ESS", "{:.2f}"),
+    "kept": ("kept", "{:.2f}"), "intervention": ("intervention", "{:.3f}"), "length_mean": ("tokens", "{:.1f}"),
+    "sim_time": ("sim time", "{:,.0f}"),
+}  # fmt: skip
+
+
+def draw(name: str, study: Study) -> None:
+    """Final accuracy of every cell, one line per level; the horizontal axis is what varies beside it."""
+    key = next((key for key in study.loose if key in ("eps", "G")), study.over)
+    figure, ax = plt.subplots(figsize=(6.4, 3.8))
+    places = sorted({point(key, part, delay) for part, delay, _, _ in study.cells()})
+    ends = {level: line(ax, study, level, key, places) for level in study.levels}
+    ax.axhline(study.base, **BASE)
+    ax.annotate("base", (1, study.base), xycoords=("axes fraction", "data"), fontsize=8, color="#666666", ha="right",
+                va="bottom")  # fmt: skip
+    ax.set_xticks(range(len(places)), [spelled(place) for place in places])
+    ax.set_xlabel({"eps": "threshold eps", "G": "group size G, at B*G = 64"}.get(key, NAMES.get(key, key)))
+    ax.set_ylabel("final pass@1")
+    ax.set_ylim(0, 1.02)
+    label_ends(ax, ends, gap=0.06)
+    clean(ax)
+    ax.set_title(wrapped(headline(Answer(study, Asked()))), loc="left", fontsize=10)
+    seeds = ", ".join(map(str, study.seeds))
+    figure.text(0.02, -0.04, f"Tiny default, 240 updates, seeds {seeds}: faint single seeds, bars 95 % intervals over "
+                "seeds and problems.", fontsize=7.5, color="#444444", va="top")  # fmt: skip
+    save(figure, str(RESULTS / name))
+    plt.close(figure)
+
+
+def point(key: str, part: Slice, delay: Any) -> Any:
+    """A cell's place on the axis."""
+    return part.at.get(key, delay)
+
+
+def line(ax: Any, study: Study, level: Any, key: str, places: list[Any]) -> tuple[float, float]:
+    """Means, intervals and seeds of one level; where its line ends."""
+    colour, marker = study.look(level)
+    nudge = (study.levels.index(level) - (len(study.levels) - 1) / 2) * 0.05
+    found = [(places.index(point(key, part, d)), cell) for part, d, own, cell in study.cells() if own == level]
+    x = [place + nudge for place, _ in found]
+    for at, (_, cell) in zip(x, found, strict=True):
+        finals = [run.final for run in cell.runs.values()]
+        ax.plot([at] * len(finals), finals, marker, color=colour, alpha=0.3, markersize=3, markeredgewidth=0)
+    each = [crossed(cell.table()) for _, cell in found]
+    ax.vlines(x, [e.low for e in each], [e.high for e in each], color=colour, linewidth=1)
+    ax.plot(x, [e.mean for e in each], color=colour, marker=marker, markersize=4, linewidth=1.6)
+    return len(places) - 1 + 0.15, each[-1].mean
+
+
+def wrapped(text: str, width: int = 78) -> str:
+    """A sentence over two lines where it is long."""
+    import textwrap
+
+    return "\n".join(textwrap.wrap(text, width))
