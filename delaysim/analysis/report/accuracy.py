@@ -68,7 +68,7 @@ def _doubt(ends: Sequence[Mapping[Level, Cell]], level: Level) -> str:
     seeds = sorted(set(before.seeds) & set(after.seeds))
     if len(seeds) < 2:
         return ""
-    change = crossed(after.table(seeds) - before.table(seeds))
+    change = crossed(after.table(seeds=seeds) - before.table(seeds=seeds))
     return " (not separable from 0)" if change.low <= 0 <= change.high and abs(change.mean) >= NONE else ""
 
 

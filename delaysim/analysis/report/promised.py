@@ -72,5 +72,5 @@ def _loss(part: Slice, level: Level, cell: Cell) -> str:
     seeds = sorted(set(cell.seeds) & set(base.seeds))
     if not seeds:
         return DASH
-    change = float((cell.table(seeds) - base.table(seeds)).mean())
+    change = float((cell.table(seeds=seeds) - base.table(seeds=seeds)).mean())
     return f"{change:+.3f}".replace("-", "\N{MINUS SIGN}")
