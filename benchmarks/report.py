@@ -34,15 +34,19 @@ def main():
         size = sum(file.stat().st_size for file in (root / "runs").rglob("*") if file.is_file())
         print(f"{runs} runs of {UPDATES} updates, {size / 1e9:.2f} GB, made in {time.perf_counter() - started:.0f} s")
         for what, code in COMMANDS.items():
-            seconds, peak, said = _measured(code.format(runs=root / "runs", out=options.out or root / "report.html"))
-            print(f"{what:16s} {seconds:6.1f} s, {peak / 1024:5.0f} MB {said}")
+            wall, cpu, peak, said = _measured(code.format(runs=root / "runs", out=options.out or root / "report.html"))
+            print(f"{what:14s} {wall:6.1f} s, {cpu:6.1f} CPU-s, {peak / 1024:5.0f} MB  {said}", flush=True)
 
 
 COMMANDS = {
     "load_outcomes": "from delaysim.analysis.outcomes import load_outcomes; load_outcomes('{runs}')",
     "report": "from delaysim.cli.report import report; report(['{runs}', '-o', '{out}'])",
 }
-MEASURE = "\nimport resource, sys; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, file=sys.stderr)"
+MEASURE = """
+import resource, sys
+used = resource.getrusage(resource.RUSAGE_SELF)
+print(used.ru_utime + used.ru_stime, used.ru_maxrss, file=sys.stderr)
+"""
 
 
 def _parser():
@@ -55,11 +59,12 @@ def _parser():
 
 
 def _measured(code):
-    """Seconds of a whole process, its peak memory [kB], its last line."""
+    """Wall and CPU seconds of a whole process, its peak memory [kB], its last line."""
     started = time.perf_counter()
-    done = subprocess.run([sys.executable, "-c", code + MEASURE], check=True, capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", code + "\n" + MEASURE], check=True, capture_output=True, text=True)
     said = done.stdout.splitlines()[-1].rpartition(": ")[2] if done.stdout else ""
-    return time.perf_counter() - started, int(done.stderr.split()[-1]), said
+    cpu, peak = done.stderr.split()[-2:]
+    return time.perf_counter() - started, float(cpu), int(peak), said
 
 
 def _trained(folder):

@@ -1,6 +1,7 @@
 """What each run came to: its score on every held-out problem, its curve on four axes, what it cost, how it was set."""
 
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,8 @@ TIMED = ("C_gen", "C_update", "lam")
 LOOKS = 3
 """A final score is the mean of so many last evaluations; the base never counts among them."""
 ENDED = ("done", "collapsed")
+TOGETHER = 2
+"""Runs read at once: parsing lets go of the interpreter."""
 
 
 @dataclass(frozen=True)
@@ -101,15 +104,15 @@ class Outcomes:
 
 def load_outcomes(path: str | Path) -> Outcomes:
     """Read every finished run below a directory. Raises UserError where none is finished."""
-    finished: list[Outcome] = []
-    unfinished: dict[str, str] = {}
-    for run in run_paths(Path(path)):
-        state = _state(run)
-        outcome = _outcome(run, state) if state in ENDED else None
-        if outcome is None:
-            unfinished[run.name] = state if state not in ENDED else "without evaluations"
-        else:
-            finished.append(outcome)
+    runs = [(run, _state(run)) for run in run_paths(Path(path))]
+    with ThreadPoolExecutor(TOGETHER) as pool:
+        outcomes = list(pool.map(lambda of: _outcome(*of) if of[1] in ENDED else None, runs))
+    finished = [outcome for outcome in outcomes if outcome is not None]
+    unfinished = {
+        run.name: state if state not in ENDED else "without evaluations"
+        for (run, state), outcome in zip(runs, outcomes, strict=True)
+        if outcome is None
+    }
     if not finished:
         raise UserError(f"{path}: no finished run here or below; delaysim status {path} shows how far they are")
     return Outcomes(tuple(finished), unfinished)
@@ -153,12 +156,20 @@ def planned(n: int, every: int | None) -> list[int]:
 
 
 def _shares(evals: pd.DataFrame, due: list[int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    order = evals["problem"].unique()
-    sampled = evals[~evals["greedy"]]
-    judged = sampled if len(sampled) else evals
-    table = judged.groupby(["update", "problem"])["correct"].mean().unstack("problem")
-    greedy = evals[evals["greedy"]].groupby("update")["correct"].mean()
-    return table.reindex(index=due, columns=order).fillna(0.0).to_numpy(float), greedy.reindex(due).to_numpy(float)
+    """Shares of right responses by evaluation and problem, in order of appearance, and of greedy ones by evaluation."""
+    greedy, correct = (evals[name].to_numpy(bool) for name in ("greedy", "correct"))
+    problem, names = pd.factorize(evals["problem"])
+    at = np.searchsorted(due, evals["update"].to_numpy())
+    judged = ~greedy if not greedy.all() else greedy
+    shares = _means(at[judged] * len(names) + problem[judged], correct[judged], len(due) * len(names))
+    return np.nan_to_num(shares).reshape(len(due), -1), _means(at[greedy], correct[greedy], len(due))
+
+
+def _means(place: NDArray[np.intp], value: NDArray[np.bool_], places: int) -> NDArray[np.float64]:
+    """Mean by place; NaN where there is none."""
+    count = np.bincount(place, minlength=places)
+    with np.errstate(invalid="ignore"):
+        return np.bincount(place, weights=value, minlength=places) / count
 
 
 def _axes(rows: pd.DataFrame, due: list[int], responses: int) -> dict[str, NDArray[np.float64]]:

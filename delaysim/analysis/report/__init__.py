@@ -1,11 +1,12 @@
 """One self-contained page about finished runs: read run by run, arranged, drawn, rendered. No torch, no network."""
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from delaysim.analysis.grid import select
 from delaysim.analysis.load import run_paths
-from delaysim.analysis.outcomes import load_outcomes
+from delaysim.analysis.outcomes import TOGETHER, load_outcomes
 from delaysim.analysis.report.answer import Asked
 from delaysim.analysis.report.detail import read_detail
 from delaysim.analysis.report.origin import left_out
@@ -22,5 +23,6 @@ def page_of(paths: Sequence[Path], where: Mapping[str, Sequence[str]], asked: As
     unfinished = {name: state for outcomes in found for name, state in outcomes.unfinished.items()}
     places = {run.name: run for path in paths for run in run_paths(path)} if unfinished else {}
     missing = [left_out(places[name], state) for name, state in unfinished.items()]
-    details = {run.run_id: read_detail(run) for run in runs}
+    with ThreadPoolExecutor(TOGETHER) as pool:
+        details = dict(zip((run.run_id for run in runs), pool.map(read_detail, runs), strict=True))
     return render(content(studies(runs, details), asked, missing))

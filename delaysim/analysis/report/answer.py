@@ -255,8 +255,6 @@ def _verdict(study: Study, c: Contrast) -> str:
     if c.verdict.endswith("better"):
         return f"{study.name(c.a if c.difference.mean > 0 else c.b)} better"
     if c.verdict == OPEN and c.more_seeds:
-        more = (
-            "more problems needed" if c.more_seeds == float("inf") else f"{c.more_seeds:g} more seeds would settle it"
-        )
-        return f"{OPEN}; {more}"
+        more = "needs more problems" if c.more_seeds == float("inf") else f"{c.more_seeds:g} more seeds"
+        return f"{OPEN} ({more})"
     return c.verdict

@@ -51,7 +51,7 @@ def run_section(all_studies: Sequence[Study]) -> Section:
         Paragraph(f"{count(len(runs), 'finished run')}, {clock_time(wall)} of wall time in all. The same commands run "
                   "what is missing and skip what is there:"),
         Lines("\n".join(commands)),
-        Table("With what", ("", "", "runs"), tuple(_with_what(manifests, legs)), left=2),
+        Table("With what", ("", "runs", ""), tuple(_with_what(manifests, legs)), words=1),
         Fold("Settings", (_settings(all_studies),)),
         Fold(f"Every run ({len(runs)})", (_runs(all_studies),)),
     ]  # fmt: skip
@@ -74,8 +74,8 @@ def _with_what(
     packages = Counter(", ".join(f"{name} {version}" for name, version in leg["packages"].items()) for leg in legs)
     for name, found in (("code", code), ("machine", machines), ("python", python), ("packages", packages)):
         for i, (text, n) in enumerate(found.most_common()):
-            yield name if i == 0 else "", text, f"{n:,}"
-    yield "this page", f"delaysim {__version__}", ""
+            yield name if i == 0 else "", f"{n:,}", text
+    yield "this page", "", f"delaysim {__version__}"
 
 
 def _code(code: Mapping[str, Any]) -> str:
@@ -92,7 +92,7 @@ def _settings(all_studies: Sequence[Study]) -> Table:
         values = list(dict.fromkeys(spelled(run.settings[key]) for run in runs if key in run.settings))
         rows.append((key, ", ".join(values) if len(values) <= 12 else f"{len(values)} values"))
     return Table(
-        "Everything that decides a run's rows; several values: swept.", ("setting", "value"), tuple(rows), left=2
+        "Everything that decides a run's rows; several values: swept.", ("setting", "value"), tuple(rows), words=1
     )
 
 
@@ -118,7 +118,7 @@ def trouble_section(all_studies: Sequence[Study], missing: Sequence[LeftOut]) ->
     blocks: list[Block] = []
     if missing:
         rows = tuple((run.run_id, run.state, run.error) for run in missing)
-        blocks.append(Table("Left out of every number above", ("run", "state", "error"), rows, left=3))
+        blocks.append(Table("Left out of every number above", ("run", "state", "error"), rows, left=2, words=1))
         blocks += [
             Fold(f"Last lines of {run.run_id}", (Lines("\n".join(run.log)),))
             for run in missing

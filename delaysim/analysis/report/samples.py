@@ -70,7 +70,7 @@ def _responses(run: Outcome, rows: pd.DataFrame) -> list[Block]:
         lines = tuple(_line(row, language.decode) for row in of_it.to_dict("records"))
         asked = language.prompts.get(problem)
         caption = f"{problem}: {asked}" if asked else str(problem)
-        tables.append(Table(caption, ("update", "response", "right", "tokens", "text"), lines, left=5))
+        tables.append(Table(caption, ("update", "response", "right", "tokens", "text"), lines, left=3, words=1))
     return tables
 
 

@@ -22,7 +22,7 @@ def trade_section(study: Study) -> Section | None:
     part = study.slices[-1] if len(study.slices) == 1 else study.slices[0]
     names = [study.name(level) for level in study.levels]
     fastest, slowest = min(spans), max(spans)
-    title = f"Delay brings an update from {slowest:.3g} down to {fastest:.3g} units of simulated time"
+    title = f"Delay brings the simulated time of an update from {slowest:.3g} down to {fastest:.3g}"
     caption = (
         "Final accuracy against the simulated time of an update (log scale): right is slow and fresh, left fast "
         f"and stale. Points: means over seeds at {listing([study.at(d) for d in part.cells])}, from right to left."
