@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from math import inf
+from math import inf, nan
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from delaysim.analysis.endpoints import Endpoint, final
 from delaysim.analysis.grid import Cell, Level, Stratum
-from delaysim.analysis.outcomes import AXES, LOOKS, TIMED, Outcome
+from delaysim.analysis.outcomes import LOOKS, TIMED, Outcome
 from delaysim.analysis.stats import Estimate, SideBySide, auc, crossed, equivalent, holm, over_sets, seeds_needed
 from delaysim.errors import UserError
 
 Table = NDArray[np.float64]
 """(seeds, problems)."""
-ONE_SEED, OPEN, ALIKE = "one seed: no ranking", "not separable", "equivalent"
+ONE_SEED, OPEN, ALIKE, SAME = "one seed: no ranking", "not separable", "equivalent", "identical"
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,10 @@ class Contrast:
     macro: Estimate | None = None
     """Where the problems are of several sets: each set alike, while `difference` has each problem alike."""
     by_set: Mapping[str, Estimate] = field(default_factory=dict)
-    p_holm: float = float("nan")
-    """Corrected over the table; NaN with one seed."""
+    p_holm: float = nan
+    """Corrected over the table; NaN with one seed and for identical runs."""
     verdict: str = ONE_SEED
-    """`LEVEL better`, `equivalent`, `not separable`, or `one seed: no ranking`."""
+    """`LEVEL better`, `equivalent`, `identical`, `not separable`, or `one seed: no ranking`."""
     more_seeds: float | None = None
     """How many more would settle a difference of this size with 80 % power; inf = none would, more problems might."""
 
@@ -129,7 +129,7 @@ def _contrast(
         return _of_sets(found, tables[0] - tables[1], runs[0][0])
     if endpoint is not final:
         return found
-    return replace(found, matched={axis: _matched(axis, runs) for axis in AXES if axis != "updates"})
+    return replace(found, matched={axis: _matched(axis, runs) for axis in runs[0][0].axes if axis != "updates"})
 
 
 def _of_sets(contrast: Contrast, gap: Table, run: Outcome) -> Contrast:
@@ -181,8 +181,13 @@ def _until(axis: str, run: Outcome, other: Outcome) -> NDArray[np.float64]:
 
 
 def _judged(found: Sequence[Contrast], rule: Rule) -> list[Contrast]:
-    corrected = holm([contrast.difference.p for contrast in found])
+    """Runs that are the same by design, as all losses are at delay 0, are no test and weaken none of the others."""
+    corrected = holm([nan if _same(contrast.difference) else contrast.difference.p for contrast in found])
     return [_judge(contrast, float(p), rule) for contrast, p in zip(found, corrected, strict=True)]
+
+
+def _same(difference: Estimate) -> bool:
+    return difference.mean == 0 and difference.se == 0
 
 
 def _judge(contrast: Contrast, p: float, rule: Rule) -> Contrast:
@@ -194,6 +199,8 @@ def _judge(contrast: Contrast, p: float, rule: Rule) -> Contrast:
 
 def _verdict(contrast: Contrast, p: float, rule: Rule) -> str:
     difference = contrast.difference
+    if _same(difference):
+        return SAME
     if not difference.seed_variance:
         return ONE_SEED
     if p < rule.alpha:

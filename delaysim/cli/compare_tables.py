@@ -5,7 +5,7 @@ from typing import Any
 
 from rich.table import Table
 
-from delaysim.analysis.compare import ONE_SEED, OPEN, Contrast, Rule, side_by_side
+from delaysim.analysis.compare import ONE_SEED, OPEN, SAME, Contrast, Rule, side_by_side
 from delaysim.analysis.grid import Cell, Stratum, ordered, spelled
 from delaysim.analysis.outcomes import Outcome
 from delaysim.analysis.stats import Estimate, crossed
@@ -79,7 +79,7 @@ def contrasts(rows: Sequence[Contrast], rule: Rule, title: str) -> Table:
 
 def footnotes(rows: Sequence[Contrast], rule: Rule) -> list[str]:
     """How many comparisons the p-values are corrected for, and what collapsed."""
-    tested = sum(row.verdict != ONE_SEED for row in rows)
+    tested = sum(row.verdict not in (ONE_SEED, SAME) for row in rows)
     lines = (
         [f"p: two-sided, corrected over {tested} comparisons; a verdict needs p < {rule.alpha:.4g}"] if tested else []
     )

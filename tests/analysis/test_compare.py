@@ -8,7 +8,7 @@ from fabricated import made, score
 from hypothesis import given
 from hypothesis import strategies as st
 
-from delaysim.analysis.compare import ALIKE, ONE_SEED, OPEN, Rule, compare, over_grid
+from delaysim.analysis.compare import ALIKE, ONE_SEED, OPEN, SAME, Rule, compare, over_grid
 from delaysim.analysis.endpoints import endpoint
 from delaysim.analysis.grid import arrange, select, varying
 from delaysim.analysis.stats import auc, crossed, holm
@@ -70,6 +70,16 @@ def test_p_is_corrected_over_the_whole_table():
     found = compare(arrange(outcomes, "estimator", ["D"]), Rule())
     assert len(found) == 9
     assert np.allclose([c.p_holm for c in found], holm([c.difference.p for c in found]))
+
+
+def test_runs_that_are_the_same_by_design_are_no_test_of_the_table():
+    """All losses are one run at delay 0; the p of the others is corrected over the others."""
+    same = [made(np.full(40, 0.7), s, estimator=e, D=0) for s in range(5) for e in "ab"]
+    other = runs({"a": 0.5, "b": 0.52}, noise=0.03, D=16)
+    alike, tested = compare(arrange([*same, *other], "estimator", ["D"]), Rule(margin=0.01))
+    assert alike.verdict == SAME
+    assert math.isnan(alike.p_holm)
+    assert tested.p_holm == tested.difference.p
 
 
 def test_against_one_compares_with_that_one_only():
