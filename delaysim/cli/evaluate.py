@@ -188,7 +188,11 @@ def _check(options: Any) -> None:
 
 
 def _tolerance(text: str) -> tuple[str, float]:
-    name, _, value = text.partition("=")
+    """SET=NUMBER, or a set alone for what is customary there."""
+    name, equals, value = text.partition("=")
+    customary = SETS[name].rel_tol if name in SETS else None
+    if not equals and customary is not None:
+        return name, customary
     try:
         number = float(value)
     except ValueError:
@@ -219,7 +223,13 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--mode", choices=("strict", "flexible"), default="strict", help="where answers count: strict = boxed or marked"
     )
-    add("--rel-tol", action="append", default=[], metavar="SET=X", help="relative tolerance of a set's numbers")
+    add(
+        "--rel-tol",
+        action="append",
+        default=[],
+        metavar="SET=X",
+        help="relative tolerance of a set's numbers; minerva alone: 0.01",
+    )
     add("--clusters", type=Path, metavar="FILE", help="JSON object, id to cluster (default: by likeness of the texts)")
     add("--sampler", choices=("hf", "vllm"), help="who draws the responses (default: as the run, else hf)")
     add("--dtype", choices=("float32", "bfloat16"), help="computed in (default: as the run sampled, else float32)")
