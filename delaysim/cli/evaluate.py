@@ -46,7 +46,7 @@ def evaluate(arguments: list[str]) -> int:
     benchmarks = _benchmarks(options)
     who = candidate(options.target, options.dtype, options.template, options.sampler, options.settings)
     who = who.decoding(options.max_new_tokens, options.temperature)
-    device = _device(options.device, who.answering.sampler.kind)
+    device = _device(options.device)
     plan = _plan(options, device, who.answering.sampler.kind)
     asked = {**plan_identity(plan, benchmarks), **_decoding(options), **who.drawn()}
     folder = options.out or Path("runs") / "evaluate" / f"{who.label}-n{options.n}-{digest(asked, 8)}"
@@ -123,18 +123,11 @@ def _respondent(
     return respondent(who, device, options.instruction, items)
 
 
-def _device(named: str | None, kind: str) -> str:
-    """Where the model answers. Raises UserError where an engine cannot be put there."""
+def _device(named: str | None) -> str:
+    """Where the model answers."""
     import torch
 
-    device = named or ("cuda:0" if torch.cuda.is_available() else "cpu")
-    if kind == "vllm" and device not in ("cpu", "cuda:0"):
-        number = device.removeprefix("cuda:")
-        raise UserError(
-            f"--device {device}: a vLLM engine takes the first GPU it sees; give CUDA_VISIBLE_DEVICES={number} in the "
-            "environment and --device cuda:0"
-        )
-    return device
+    return named or ("cuda:0" if torch.cuda.is_available() else "cpu")
 
 
 def _plan(options: Any, device: str, kind: str) -> "Plan":

@@ -274,7 +274,6 @@ def test_a_tiny_run_is_refused_in_one_line(capsys, base_cache, sums, tmp_path):
         (("--data", "/nowhere"), "has no gsm8k.jsonl; put it there"),
         (("--batch", "0"), "--batch 0: give 1 or more, or leave it out"),
         (("--device", "gpu"), "--device gpu is no device; write cpu, or cuda:0"),
-        (("--device", "cuda:1", "--sampler", "vllm"), "give CUDA_VISIBLE_DEVICES=1 in the environment"),
         (("--temperature", ".001", "--sampler", "vllm"), "sampler.temperature=0.001: give 0.01 or more"),
         (("sampler.eager=true",), "sampler.eager=true: a setting of a vLLM engine; give --sampler vllm"),
         (("--sampler", "vllm", "sampler.sleep=1"), "sampler.sleep=1: write sampler.KEY=VALUE with one of sequences,"),
