@@ -28,14 +28,18 @@ TITLES = {
     "group_size": "Group size at an equal sample budget",
 }
 QUESTIONS = {
-    "fixed_delay_table": """The paper's fixed-delay table (GMC, TIC and GRPO at D = 0 to 512, 800 updates, one seed) asked
-of the tiny default in 240 updates. At D=0 the three losses are the same run, bit for bit.""",
-    "async_lambda": """The paper's simulated asynchronous suite, its coupling lam varied. C_gen is 20: mean delays are as long
-for 240 updates as the paper's 140 to 160 for 800.""",
-    "eps_grid": """The sweep that the paper lacks. TIC's threshold cuts single responses, GMC's the mean of a group: equal eps
-is not equal strength, and `intervention` (share of responses whose coefficient is changed) says how strong each is.""",
-    "group_size": """The paper's table over G compared 8 prompts x G responses per update, so that a larger group also saw
-more data. Here B*G is the same at every G.""",
+    "fixed_delay_table": """
+The paper's fixed-delay table (GMC, TIC and GRPO at D = 0 to 512, 800 updates, one seed) asked of the tiny default in
+240 updates. At D=0 the three losses are the same run, bit for bit.""",
+    "async_lambda": """
+The paper's simulated asynchronous suite, its coupling lam varied. C_gen is 20: mean delays are as long for 240 updates
+as the paper's 140 to 160 for 800.""",
+    "eps_grid": """
+The sweep that the paper lacks. TIC's threshold cuts single responses, GMC's the mean of a group: equal eps is not equal
+strength, and `intervention` (share of responses whose coefficient is changed) says how strong each is.""",
+    "group_size": """
+The paper's table over G compared 8 prompts x G responses per update, so that a larger group also saw more data. Here
+B*G is the same at every G.""",
 }
 
 
@@ -85,7 +89,6 @@ def page(name: str, answer: Answer, rows: list[dict[str, str]], command: str) ->
     return f"""# {title}
 
 **{headline(answer)}.**
-
 {QUESTIONS[name]}
 
 Made by `python analysis/studies.py {name}` from [{name}.csv]({name}.csv), one line per run:

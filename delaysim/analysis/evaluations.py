@@ -1,6 +1,6 @@
 """What `delaysim evaluate` found of runs: scores on several sets, ready to be compared like the runs themselves."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from delaysim.errors import UserError
 from delaysim.files import read_json
 from delaysim.run.benchmark import MANIFEST, ROWS
 
-ASKED = ("samples", "problems", "mode", "temperature")
+ASKED = ("samples", "problems", "mode", "temperature", "max_new_tokens", "instruction")
 COLUMNS = ("set", "problem", "cluster", "greedy", "score")
 
 
@@ -63,4 +63,22 @@ def _scores(rows: pd.DataFrame) -> pd.DataFrame:
 
 def _asked(identity: Mapping[str, Any]) -> dict[str, Any]:
     """How the sets were asked: two evaluations compare where it is the same."""
-    return {"asked.sets": ",".join(sorted(identity["sets"])), **{f"asked.{key}": identity.get(key) for key in ASKED}}
+    tolerances = identity.get("rel_tol", {})
+    asked = {key: identity.get(key) for key in ASKED} | {
+        "sets": ",".join(sorted(identity["sets"])),
+        "rel_tol": ",".join(f"{name}={tolerances[name]:g}" for name in sorted(tolerances) if tolerances[name]),
+        "template": identity["model"].get("template"),
+        "sampler": identity.get("sampler", {}).get("kind"),  # the noise of two samplers is not shared
+    }
+    return {f"asked.{key}": value for key, value in asked.items()}
+
+
+def require_asked_alike(evaluations: Sequence[Outcome]) -> None:
+    """Raise UserError where one was asked otherwise than another: their difference would not be the runs' own."""
+    for key in [key for key in evaluations[0].settings if key.startswith("asked.")] if evaluations else []:
+        found = sorted({str(one.settings[key]) for one in evaluations})
+        if len(found) > 1:
+            raise UserError(
+                f"the evaluations were not asked alike: {key} is {' and '.join(found)}; choose with "
+                f"--where {key}=VALUE, or evaluate again"
+            )

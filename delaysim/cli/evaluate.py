@@ -46,7 +46,7 @@ def evaluate(arguments: list[str]) -> int:
     benchmarks = _benchmarks(options)
     who = candidate(options.target, options.dtype, options.template, options.sampler, options.settings)
     who = who.decoding(options.max_new_tokens, options.temperature)
-    device = _device(options.device, who.answering.sampler.kind)
+    device = _device(options.device)
     plan = _plan(options, device, who.answering.sampler.kind)
     asked = {**plan_identity(plan, benchmarks), **_decoding(options), **who.drawn()}
     folder = options.out or Path("runs") / "evaluate" / f"{who.label}-n{options.n}-{digest(asked, 8)}"
@@ -123,18 +123,11 @@ def _respondent(
     return respondent(who, device, options.instruction, items)
 
 
-def _device(named: str | None, kind: str) -> str:
-    """Where the model answers. Raises UserError where an engine cannot be put there."""
+def _device(named: str | None) -> str:
+    """Where the model answers."""
     import torch
 
-    device = named or ("cuda:0" if torch.cuda.is_available() else "cpu")
-    if kind == "vllm" and device not in ("cpu", "cuda:0"):
-        number = device.removeprefix("cuda:")
-        raise UserError(
-            f"--device {device}: a vLLM engine takes the first GPU it sees; give CUDA_VISIBLE_DEVICES={number} in the "
-            "environment and --device cuda:0"
-        )
-    return device
+    return named or ("cuda:0" if torch.cuda.is_available() else "cpu")
 
 
 def _plan(options: Any, device: str, kind: str) -> "Plan":
@@ -188,7 +181,11 @@ def _check(options: Any) -> None:
 
 
 def _tolerance(text: str) -> tuple[str, float]:
-    name, _, value = text.partition("=")
+    """SET=NUMBER, or a set alone for what is customary there."""
+    name, equals, value = text.partition("=")
+    customary = SETS[name].rel_tol if name in SETS else None
+    if not equals and customary is not None:
+        return name, customary
     try:
         number = float(value)
     except ValueError:
@@ -219,7 +216,13 @@ def _parser() -> argparse.ArgumentParser:
     add(
         "--mode", choices=("strict", "flexible"), default="strict", help="where answers count: strict = boxed or marked"
     )
-    add("--rel-tol", action="append", default=[], metavar="SET=X", help="relative tolerance of a set's numbers")
+    add(
+        "--rel-tol",
+        action="append",
+        default=[],
+        metavar="SET=X",
+        help="relative tolerance of a set's numbers; minerva alone: 0.01",
+    )
     add("--clusters", type=Path, metavar="FILE", help="JSON object, id to cluster (default: by likeness of the texts)")
     add("--sampler", choices=("hf", "vllm"), help="who draws the responses (default: as the run, else hf)")
     add("--dtype", choices=("float32", "bfloat16"), help="computed in (default: as the run sampled, else float32)")

@@ -40,13 +40,15 @@ class Selected:
 
 def selected(options: argparse.Namespace) -> Selected:
     """The finished runs (or the evaluations of runs) that were asked for, each once."""
-    from delaysim.analysis.evaluations import load_evaluations
+    from delaysim.analysis.evaluations import load_evaluations, require_asked_alike
     from delaysim.analysis.grid import select
     from delaysim.analysis.outcomes import load_outcomes
 
     if getattr(options, "benchmarks", False):
         runs = {run.path.resolve(): run for text in options.runs for run in load_evaluations(Path(text))}
-        return Selected(select(list(runs.values()), dict(map(condition, options.where))), [])
+        chosen = select(list(runs.values()), dict(map(condition, options.where)))
+        require_asked_alike(chosen)
+        return Selected(chosen, [])
     read = [load_outcomes(Path(text)) for text in options.runs]
     notes = [f"left out, {state}: {run}" for outcomes in read for run, state in outcomes.unfinished.items()]
     found = {run.run_id: run for outcomes in read for run in outcomes.runs}

@@ -50,6 +50,9 @@ NUMBER = re.compile(r"[0-9]+(?:\{,\}[0-9]{3})*(?:\.[0-9]*)?|\.[0-9]+")
 COMBINATIONS = re.compile(
     r"(?:\{?\}?\s*)?\b(?:\\text\{)?C\}?\s*(?:_\s*\{?(?P<n>[0-9]+)\}?\s*\^\s*\{?(?P<k>[0-9]+)\}?|\^\s*\{?(?P<k2>[0-9]+)\}?\s*_\s*\{?(?P<n2>[0-9]+)\}?)"
 )
+BEFORE = re.compile(
+    r"(?<![0-9A-Za-z}])(?:\{\}\s*)?[_^]\s*(?:\{(?P<n>[0-9]+)\}|(?P<n2>[0-9]))\s*(?:\\text\{)?C\}?\s*_\s*(?:\{(?P<k>[0-9]+)\}|(?P<k2>[0-9]))"
+)
 DEGREES = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*°")
 FACTORIAL_POWER = re.compile(r"(?<![A-Za-z\\])([0-9]+|[A-Za-z])\s*!\s*\^")
 INVERSE = re.compile(r"\\(sin|cos|tan)\s*\^\s*\{?\s*-\s*1\s*\}?(?![0-9])")
@@ -60,7 +63,7 @@ BRACKETS = {"(": 1, "[": 1, "{": 1, r"\{": 1, r"\lfloor": 1, r"\lceil": 1}
 
 def read(text: str) -> Expression:
     """The expression of a plain text. Raises UnreadableError on anything but arithmetic with symbols."""
-    if not text or len(text) > LONGEST_TERM:
+    if not text or (len(text) > LONGEST_TERM and not NUMBER.fullmatch(text.removeprefix("-"))):
         raise UnreadableError(f"{len(text)} characters")
     return Expression(_tokens(_prepared(text)))
 
@@ -74,7 +77,8 @@ def atoms(text: str) -> frozenset[str] | None:
 
 
 def _prepared(text: str) -> str:
-    text = COMBINATIONS.sub(lambda m: rf"\binom{{{m['n'] or m['n2']}}}{{{m['k'] or m['k2']}}}", text)
+    for counted in (COMBINATIONS, BEFORE):
+        text = counted.sub(lambda m: rf"\binom{{{m['n'] or m['n2']}}}{{{m['k'] or m['k2']}}}", text)
     text = INVERSE.sub(lambda match: rf"\arc{match[1]} ", MIXED.sub(_mixed, text))
     text = FACTORIAL_POWER.sub(r"(\1!)^", text)
     text = DEGREES.sub(r"(\\frac{\1\\cdot \\pi}{180})", text)

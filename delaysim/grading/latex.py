@@ -89,9 +89,18 @@ DIGITS = str.maketrans(SUPERSCRIPTS + SUBSCRIPTS, "0123456789-+n0123456789")
 RAISED = re.compile(f"[{SUPERSCRIPTS}]+|[{SUBSCRIPTS}]+")
 REPEATING = re.compile(r"(?<![0-9.])([0-9]{0,40})\.([0-9]{0,40})\s*\\overline\s*\{\s*([0-9]{1,40})\s*\}")
 
+DOTTED = re.compile(
+    r"(?<=[0-9.])\s*\\dot\s*(?:\{\s*([0-9])\s*\}|([0-9]))(?:([0-9]{0,40})\s*\\dot\s*(?:\{\s*([0-9])\s*\}|([0-9])))?"
+)
+
 
 def _raised(match: re.Match[str]) -> str:
     return ("^{" if match[0][0] in SUPERSCRIPTS else "_{") + match[0].translate(DIGITS) + "}"
+
+
+def _overlined(match: re.Match[str]) -> str:
+    r"""Dots over the first and the last repeated digit, `0.1\dot{2}\dot{3}`, as a line over all of them."""
+    return rf"\overline{{{''.join(filter(None, match.groups()))}}}"
 
 
 def _repeating(match: re.Match[str]) -> str:
@@ -111,7 +120,7 @@ def plain(text: str) -> str:
     text = _dollars(text.strip())
     for pattern, to in SYNONYMS:
         text = pattern.sub(to, text)
-    text = REPEATING.sub(_repeating, text)
+    text = REPEATING.sub(_repeating, DOTTED.sub(_overlined, text))
     text = BARE_WORD.sub(_command, _texts(text))
     text = ROOT.sub(r"\\sqrt\1{\2}", _fractions(_called_root(text)))
     text = re.sub(r"\*", r"\\cdot ", text)
@@ -126,8 +135,8 @@ def _dollars(text: str) -> str:
     return text.replace("$", " ").replace("\0", r"\$").strip()
 
 
-UNIT_LETTERS = frozenset("mgshLlNVAJWK")
-AFTER_NUMBER = frozenset("0123456789}.)")
+UNIT_LETTERS = frozenset("mgshLlNVAJWKC")
+AFTER_NUMBER = re.compile(r"(?:[0-9}.)]|\\pi)\s*$")
 
 
 def _texts(text: str) -> str:
@@ -137,7 +146,7 @@ def _texts(text: str) -> str:
         inner = match[1]
         if inner in FUNCTIONS:
             return f"\\{inner} "
-        if inner in UNIT_LETTERS and match.string[: match.start()].rstrip()[-1:] in AFTER_NUMBER:
+        if inner in UNIT_LETTERS and AFTER_NUMBER.search(match.string[: match.start()]):
             return match[0]
         font_only = len(inner) <= 1 or not any(char.isalpha() for char in inner)
         return inner if font_only and inner not in "(" else f"\\text{{{inner}}}"

@@ -89,13 +89,13 @@ def _unlabelled(gold: str, answer: str) -> str:
 
 
 def values_of(text: str) -> list[str]:
-    """What a chain such as `x = 2+3 = 5` says of its name: 2+3 and 5. Empty for any other relation."""
+    """What a chain such as `x = 2+3 = 5` or `5 = x` says of its name: 2+3 and 5. Empty for any other relation."""
     sides, relations = chain(text)
     if set(relations) - {"="} or not all(sides):
         return []
     while len(sides) > 1 and is_name(sides[0]):
         sides = sides[1:]
-    return sides
+    return sides[:-1] if len(sides) > 1 and is_name(sides[-1]) else sides
 
 
 def same_scalar(gold: str, answer: str, check: Check, unit: str | None = None) -> bool:

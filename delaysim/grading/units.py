@@ -76,7 +76,7 @@ FACTORS = {
 MONEY = re.compile(r"^(-?)\s*(?:\\\$|[€£])\s*(?=[-0-9.\\(])")
 MARK = re.compile(r"(?:°\s*(?:\\text\{)?(?P<scale>[CF]?)\}?|(?P<percent>\\?%)|(?P<money>\\\$|€|£))$")
 POWER = r"(?:\s*\^\s*(?:\{\s*(?P<p>-?[0-9])\s*\}|(?P<q>[0-9])))?"
-UPRIGHT = re.compile(r"(?<![_^{\\A-Za-z])\s*\\text\{\s*(?P<words>[^{}]*?)\s*\}" + POWER + "$")
+UPRIGHT = re.compile(r"(?:(?<=\\pi)|(?<![_^{\\A-Za-z]))\s*\\text\{\s*(?P<words>[^{}]*?)\s*\}" + POWER + "$")
 BARE = re.compile(
     r"(?:(?<=[0-9})°])|\s)(?P<words>[A-Za-z][A-Za-z.]*(?:[\s/-]+[A-Za-z.]+){0,5}/?[A-Za-z]*)" + POWER + "$"
 )

@@ -18,7 +18,7 @@ rng = np.random.default_rng(0)
 
 
 def evaluation(folder, scores, seed, **settings):
-    """A folder as `delaysim evaluate --n 2` leaves it: `scores` has (problems, 3) per set, greedy first."""
+    """A folder as `delaysim evaluate --n 2` leaves it: `scores` has (problems, 3) per set, the greedy one first."""
     folder.mkdir(parents=True)
     rows = [
         {
@@ -102,4 +102,23 @@ def test_evaluations_of_models_are_no_runs(folder, tmp_path):
 def test_evaluations_on_other_problems_do_not_compare(folder, capsys):
     evaluation(folder[0] / "more", {"large": np.ones((3, 3))}, 7, estimator="gmc")
     assert entry(["compare", str(folder[0]), "--benchmarks"]) == 2
-    assert "were evaluated on different problems" in capsys.readouterr().err
+    assert "asked.sets is large and large,small; choose with" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("setting", "changed"),
+    [
+        ("sampler", {"sampler": {"kind": "vllm", "precision": "float32"}}),
+        ("max_new_tokens", {"max_new_tokens": 4096}),
+        ("rel_tol", {"rel_tol": {"large": 0.01, "small": 0.0}}),
+        ("template", {"model": {"update": 60, "template": "plain"}}),
+    ],
+)
+def test_evaluations_asked_otherwise_do_not_compare(folder, capsys, setting, changed):
+    for path in folder[0].glob("tic*/evaluation.json"):
+        manifest = json.loads(path.read_text())
+        manifest["identity"] |= changed
+        path.write_text(json.dumps(manifest))
+    assert entry(["compare", str(folder[0]), "--benchmarks"]) == 2
+    error = capsys.readouterr().err
+    assert (error.count("\n"), f"not asked alike: asked.{setting} is" in error) == (1, True)

@@ -205,6 +205,12 @@ def test_the_manifest_names_the_sampler_and_another_is_refused(capsys, model, su
         assert re.search(r"holds another evaluation \((model, )?sampler differ\): give another --out", error)
 
 
+def test_a_set_alone_has_its_customary_tolerance(capsys, model, shared, tmp_path):
+    words = (model, "--data", shared / "data", "--benchmarks", "minerva", "--problems", 1, "--n", 0)
+    assert evaluate(capsys, *words, "--max-new-tokens", 1, "--rel-tol", "minerva", "--out", tmp_path)[0] == 0
+    assert json.loads((tmp_path / "evaluation.json").read_text())["identity"]["rel_tol"] == {"minerva": 0.01}
+
+
 def test_without_vllm_its_sampler_is_one_line(capsys, model, sums, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "vllm", None)
     words = (model, "--benchmarks", sums, "--out", tmp_path / "out", "--sampler", "vllm", *SHORT)
@@ -262,11 +268,12 @@ def test_a_tiny_run_is_refused_in_one_line(capsys, base_cache, sums, tmp_path):
         (("--problems", "0"), "--problems 0: give 1 or more, or leave it out for all"),
         (("--temperature", "0"), "--temperature 0: give a number above 0; --n 0 evaluates greedily alone"),
         (("--rel-tol", "minerva=big"), "--rel-tol minerva=big: write SET=NUMBER"),
+        (("--rel-tol", "math500"), "--rel-tol math500: write SET=NUMBER"),
+        (("--rel-tol", "minerva"), "--rel-tol minerva: not among the sets; choose one of sums"),
         (("--template", "qwen"), "model.template=qwen: choose one of auto, chat"),
         (("--data", "/nowhere"), "has no gsm8k.jsonl; put it there"),
         (("--batch", "0"), "--batch 0: give 1 or more, or leave it out"),
         (("--device", "gpu"), "--device gpu is no device; write cpu, or cuda:0"),
-        (("--device", "cuda:1", "--sampler", "vllm"), "give CUDA_VISIBLE_DEVICES=1 in the environment"),
         (("--temperature", ".001", "--sampler", "vllm"), "sampler.temperature=0.001: give 0.01 or more"),
         (("sampler.eager=true",), "sampler.eager=true: a setting of a vLLM engine; give --sampler vllm"),
         (("--sampler", "vllm", "sampler.sleep=1"), "sampler.sleep=1: write sampler.KEY=VALUE with one of sequences,"),

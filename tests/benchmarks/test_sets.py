@@ -11,6 +11,7 @@ from pyarrow import parquet
 from delaysim.benchmarks.load import from_hub, load_benchmarks, names_of, read_set
 from delaysim.benchmarks.sets import SETS, SIX, Hub
 from delaysim.errors import UserError
+from delaysim.grading import Grader
 
 COUNTS = {"gsm8k": 1319, "math500": 500, "minerva": 272, "olympiad": 675, "amc23": 40, "gaokao2023en": 385}
 
@@ -58,6 +59,21 @@ def test_a_tolerance_belongs_to_one_set(shared):
     assert [{item.gold.rel_tol for item in b.items} for b in both] == [{0.01}, {0.0}]
     message = refusal(load_benchmarks, ["amc23"], shared / "data", rel_tol={"minerva": 0.01})
     assert message == "--rel-tol minerva: not among the sets; choose one of amc23"
+
+
+def test_numbers_are_exact_but_where_a_row_or_the_user_says(shared):
+    """4.2 +- 0.1 of one OlympiadBench row; Minerva's 4.5e33 to a hundredth only where asked for."""
+    sets = {b.name: b for b in load_benchmarks(["olympiad", "minerva"], shared / "data")}
+    (allowed,) = [item for item in sets["olympiad"].items if item.gold.tolerance]
+    assert (allowed.id, allowed.gold.tolerance) == ("olympiad/2592", 0.1)
+    (loose,) = load_benchmarks(["minerva"], shared / "data", rel_tol={"minerva": SETS["minerva"].rel_tol})
+    rounded = next(i for i, item in enumerate(loose.items) if item.gold.text == "4.5e33")
+    exact, near = sets["minerva"].items[rounded].gold, loose.items[rounded].gold
+    cases = [(allowed.gold, "4.29", True), (allowed.gold, "4.31", False), (exact, r"4.54\times10^{33}", False),
+             (near, r"4.54\times10^{33}", True), (near, r"4.55\times10^{33}", False)]  # fmt: skip
+    with Grader() as grader:
+        for gold, answer, right in cases:
+            assert (grader.grade(gold, rf"\boxed{{{answer}}}").status == "correct") == right
 
 
 def test_clusters_of_a_file_are_taken_as_they_are(shared, tmp_path):

@@ -6,6 +6,14 @@ RIGHT = [
     (r"\frac{1}{3}", r"0.\overline{3}"),
     (r"0.\overline{27}", r"\frac{3}{11}"),
     (r"0.1\overline{6}", "1/6"),
+    (r"\frac{1}{3}", r"0.\dot{3}"),
+    ("1/6", r"0.1\dot 6"),
+    (r"\frac{41}{333}", r"0.\dot{1}2\dot{3}"),
+    (r"\frac{307}{990}", r"0.3\dot{1}\dot{0}"),
+    ("126", r"{}_{9}C_{4}"),
+    ("126", r"{}^9\mathrm{C}_4"),
+    ("C_{9}^{4}", "{}_9C_5"),
+    ("3^{2100}", "9^{1050}"),
     ("6.02e23", "6.02 × 10²³"),
     ("x^2", "x²"),
     ("x_1+x_2", "x₁+x₂"),
@@ -80,6 +88,11 @@ RIGHT = [
 ]
 WRONG = [
     (r"0.\overline{3}", "0.3"),
+    (r"\frac{1}{3}", r"0.\dot{4}"),
+    (r"\frac{41}{333}", r"0.1\dot{2}\dot{3}"),
+    ("3", r"\dot{3}"),
+    ("126", r"{}_{9}C_{3}"),
+    ("126", r"x_{9}C_{4}"),
     (r"\begin{pmatrix}1&2\\3&4\end{pmatrix}", r"\left(\begin{array}{cc}1&2\\3&5\end{array}\right)"),
     (r"\sum_{k=1}^n k^2", r"\sum_{k=1}^{n} k^{3}"),
     (r"\int_0^1 x^2 dx", r"\frac13"),
@@ -129,3 +142,17 @@ def test_right_answers_are_accepted(accepts, gold, answer):
 @pytest.mark.parametrize(("gold", "answer"), WRONG)
 def test_wrong_answers_are_refused(accepts, gold, answer):
     assert not accepts(gold, answer)
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [("3^{2200}", 3**2200), ("-7^{1251}", -(7**1251)), (r"\frac{5^{1500}-1}{4}", 5**1500 // 4)],
+    ids=["power", "negative", "quotient"],
+)
+def test_integers_of_up_to_two_thousand_digits(accepts, written, value):
+    """Digit by digit against another notation, either way round."""
+    assert 1000 < len(str(abs(value))) < 2000
+    assert accepts(str(value), written)
+    assert accepts(written, str(value))
+    for wrong in (value + 1, -value):
+        assert not accepts(written, str(wrong))

@@ -31,6 +31,14 @@ RIGHT = [
     ("20", "20 m^2"),
     ("3 square feet", r"3\text{ ft}^2"),
     ("18", "18 apples"),
+    (r"14\pi", r"14\pi\text{ cm}"),
+    (r"14\pi\text{ cm}^2", r"14\pi"),
+    (r"14\pi", r"14\pi\mathrm{m}^3"),
+    (r"14\pi", r"14 \pi\ \text{square units}"),
+    (r"14\pi\text{ m}", r"1400\pi\text{ cm}"),
+    ("4.1e-17", r"4.1\times10^{-17}\,\text{C}"),
+    ("31", r"31\text{ C}"),
+    ("31", r"31^\circ\text{C}"),
 ]
 WRONG = [
     ("0.5", "50"),
@@ -50,6 +58,12 @@ WRONG = [
     ("6", "6m"),
     ("5", "5 million"),
     ("18", "18 and a half"),
+    (r"14\pi", r"14\text{ cm}"),
+    (r"14\pi\text{ m}", r"14\pi\text{ cm}"),
+    (r"14\pi\text{ m}", r"14\pi\text{ m}^2"),
+    (r"14\pi", r"14\pi\text{ times } 2"),
+    ("7C", "7"),
+    ("7", r"7_{\text{C}}"),
     ("18", "19 apples, not 18"),
 ]
 
