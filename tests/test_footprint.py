@@ -12,7 +12,7 @@ from transformers.models.auto import AutoModelForCausalLM
 
 from delaysim.cli.plan import memory_lines, plan_one
 from delaysim.policy.tiny import build_config
-from delaysim.run.footprint import PROMPT_TOKENS, Footprint, footprint
+from delaysim.run.footprint import PROMPT_TOKENS, Footprint, at_once, engine, footprint, peaks
 from delaysim.run.shape import shape_of
 from delaysim.settings.models import PretrainedModelConf, TinyModelConf, TinyMoeConf
 
@@ -192,17 +192,72 @@ def test_the_plan_says_whether_a_model_fits_80_gb(name, fits):
 def test_parts_add_up_to_the_peaks():
     size = footprint(preset("qwen3_1b7"))
     assert isinstance(size, Footprint)
+    assert size.own == 0
     assert sum(size.parts.values()) == pytest.approx(size.learner + size.kv_cache)
     assert size.sampler == size.learner - size.activations - size.logits + size.kv_cache
 
 
+BF16_TOKEN = {"qwen3_1b7": 2 * 28 * 1024 * 2, "qwen3_4b": 2 * 36 * 1024 * 2, "qwen3_8b": 2 * 36 * 1024 * 2}
+"""Bytes of a token's keys and values in bfloat16: layers, width of all key heads."""
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_an_engine_has_bfloat16_weights_and_cache_of_its_own(name):
+    """By default, adapters merged: nothing of them is beside the weights."""
+    cfg = preset(name, "sampler=vllm")
+    size = footprint(cfg)
+    assert cfg.sampler.dtype == "bfloat16"
+    assert size.own == 2 * PUBLISHED[name]
+    assert size.kv_cache == BF16_TOKEN[name] * at_once(cfg) * (PROMPT_TOKENS + 3072)
+    assert footprint(preset(name, "sampler=vllm", "sampler.dtype=float32")).kv_cache == 2 * size.kv_cache
+    assert make_config("sampler=vllm", "D=1").sampler.dtype is None, "a float32 learner's engine is float32"
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_an_engine_has_its_share_beside_the_learner(name):
+    cfg = preset(name, "sampler=vllm")
+    size = footprint(cfg)
+    assert engine(cfg, size, 141e9) == pytest.approx(0.4 * 141e9)
+    assert peaks(cfg, size, 141e9) == {"cuda:0": pytest.approx(size.learner + 0.4 * 141e9 + 2e9)}
+    two = preset(name, "sampler=vllm", "devices=[cuda:0,cuda:1]")
+    kept = size.weights + size.casts  # the model that recomputes what the engine drew
+    assert peaks(two, size, 141e9) == {
+        "cuda:0": pytest.approx(size.learner + 2e9), "cuda:1": pytest.approx(kept + 0.4 * 141e9 + 2e9)
+    }  # fmt: skip
+    small = preset(name, "sampler=vllm", "sampler.memory_share=0.02")
+    one = BF16_TOKEN[name] * (PROMPT_TOKENS + 3072)
+    assert engine(small, size, 80e9) == pytest.approx(size.own + one + 2e9), "what one response needs at least"
+
+
+def test_the_plan_names_a_share_that_fits():
+    given = ("qwen3_4b", "sampler=vllm", "plan.memory_gb=141")
+    lines = memory_lines(preset(*given))
+    assert "does NOT fit 141 GB" in lines[0]
+    share = lines[-1].split("sampler.memory_share=")[1].split()[0]
+    lines = memory_lines(preset(*given, f"sampler.memory_share={share}"))
+    assert "fits 141 GB" in lines[0]
+    held = int((float(share) * 141e9 - 2 * PUBLISHED["qwen3_4b"] - 2e9) / (BF16_TOKEN["qwen3_4b"] * 3328))
+    assert f"(holds {held} responses at full length)" in lines[1]
+    more = f"sampler.memory_share={float(share) + 0.01}"
+    assert "does NOT fit" in memory_lines(preset(*given, more))[0]
+
+
+def test_a_copy_in_bfloat16_is_counted_with_sampler_hf_too():
+    plain, copied = (footprint(preset("qwen3_1b7", *more)) for more in ((), ("sampler.dtype=bfloat16",)))
+    assert copied.own == 2 * PUBLISHED["qwen3_1b7"]
+    assert copied.kv_cache == plain.kv_cache / 2
+    peak = peaks(preset("qwen3_1b7", "sampler.dtype=bfloat16"), copied, 80e9)["cuda:0"]
+    assert peak == max(copied.learner + copied.own, copied.resting + copied.own + copied.kv_cache) + 2e9
+
+
 def test_time_of_a_real_model_follows_its_assumed_speeds():
-    """800 updates of 64 responses of 600 tokens, and evaluations; GMC scores its mini-batches a third more."""
+    """800 updates of 64 responses of 600 tokens, and evaluations; GMC scores its mini-batches a third more,
+    and under autocast every launch is scored a third more."""
     plain, group = (plan_one(preset("qwen3_1b7", f"estimator={e}", "D=0")) for e in ("grpo", "gmc"))
     evaluated = (1 + 8) * 64 * (1 + 4)
     sampled, trained = (51200 + evaluated) * 600 / 1500, 51200 * (600 + PROMPT_TOKENS) / 12000
-    assert plain.seconds == pytest.approx(sampled + trained)
-    assert group.seconds == pytest.approx(sampled + trained * 4 / 3)
+    assert plain.seconds == pytest.approx(sampled + trained * 4 / 3)
+    assert group.seconds == pytest.approx(sampled + trained * 5 / 3)
     assert "speeds assumed in the model's yaml, 600 tokens a response" in plain.source
 
 

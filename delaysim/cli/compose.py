@@ -56,6 +56,11 @@ def one_plus(value: Any) -> Any:
     return None if value is None else 1 + float(value)
 
 
+def engine_dtype(precision: str) -> str | None:
+    """Precision of a vLLM engine's weights beside a learner of this one; null = the model's."""
+    return "bfloat16" if precision == "bf16_autocast" else None
+
+
 def recipe(kind: str, estimator: str, what: str) -> str:
     """The advantage or aggregation of the chosen recipe."""
     module = discover().get(estimator) if kind == "published" else None
@@ -81,6 +86,7 @@ def prepare() -> None:
     OmegaConf.register_new_resolver("groups", groups, replace=True)
     OmegaConf.register_new_resolver("one_plus", one_plus, replace=True)
     OmegaConf.register_new_resolver("recipe", recipe, replace=True)
+    OmegaConf.register_new_resolver("engine_dtype", engine_dtype, replace=True)
     register()
 
 

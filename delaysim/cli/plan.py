@@ -11,7 +11,17 @@ from rich.table import Table
 from delaysim.clock.law import fixed_delay_sim_time
 from delaysim.files import read_json
 from delaysim.ratios import BYTES_PER_TOKEN
-from delaysim.run.footprint import PROMPT_TOKENS, device_memory, footprint, peaks
+from delaysim.run.footprint import (
+    OVERHEAD,
+    PROMPT_TOKENS,
+    Footprint,
+    at_once,
+    device_memory,
+    engine,
+    fitting_share,
+    footprint,
+    peaks,
+)
 from delaysim.run.progress import clock_time, requested_delay
 from delaysim.run.provenance import cpu
 from delaysim.run.records import read_rows
@@ -114,7 +124,7 @@ def _cost_of(cfg: Config, responses: int, evaluated: int) -> tuple[float, float,
     length = _mean_length(cfg)
     sampled, trained = (responses + evaluated) * length, responses * (length + PROMPT_TOKENS)
     first_look = 0 if chosen_estimator(cfg.estimator).scope == "response" else 1 / 3  # of a pass with gradients
-    passes = cfg.learner.updates_per_batch * (1 + first_look)
+    passes = cfg.learner.updates_per_batch * (1 + first_look) + recomputes(cfg) / 3
     seconds = sampled / getattr(speed, cfg.sampler.kind) + trained * passes / speed.train
     return seconds, responses * length, f"speeds assumed in the model's yaml, {length:.0f} tokens a response"
 
@@ -217,13 +227,35 @@ def memory_lines(cfg: Config) -> list[str]:
     whole = size.parameters == size.trained
     trained = f"{size.parameters / 1e6:,.2f}M parameters" + ("" if whole else f", {size.trained / 1e6:,.1f}M trained")
     use = "; ".join(f"{name}: {_verdict(peak, device)}" for name, peak in peaks(cfg, size, device).items())
+    advice = _advice(cfg, size, device)
     parts = ", ".join(f"{name} {_size(count)}" for name, count in size.parts.items())
     return [
         f"memory         {model_name(cfg)} ({trained}) on {use}",
-        f"               learner {_size(size.learner)}, sampler {_size(size.sampler)}, "
+        f"               learner {_size(size.learner)}, {_sampler(cfg, size, device)}, "
         f"checkpoint {_size(size.checkpoint)} on disk",
         f"               {parts}",
+        *([] if advice is None else [f"               {advice}"]),
     ]
+
+
+def _sampler(cfg: Config, size: Footprint, device: float | None) -> str:
+    """Its peak; of a vLLM engine what it is given, and how many responses at full length that holds."""
+    given = engine(cfg, size, device)
+    if given is None:
+        return f"sampler {_size(size.sampler)}"
+    overhead = 0.0 if cfg.devices[-1] == "cpu" else OVERHEAD
+    held = int((given - size.own - overhead) / (size.kv_cache / at_once(cfg)))
+    return f"engine {_size(given)} (holds {held} responses at full length)"
+
+
+def _advice(cfg: Config, size: Footprint, device: float | None) -> str | None:
+    """What lets a vLLM engine fit beside the learner."""
+    if device is None or cfg.sampler.kind != "vllm" or len(cfg.devices) == 2 or cfg.devices == ["cpu"]:
+        return None
+    share = fitting_share(cfg, size, device)
+    if share is None or share >= cfg.sampler.memory_share:
+        return None
+    return f"sampler.memory_share={share:g} would fit, and so may sampler.sleep=1"
 
 
 def _verdict(peak: float, device: float | None) -> str:

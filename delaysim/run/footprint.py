@@ -15,6 +15,7 @@ REMEMBERED_UP_TO = 100_000_000
 """Trained parameters up to which the previous gradient is kept (delaysim/train/gradient.py)."""
 LOGIT_TABLES = 6
 """Float32 numbers per vocabulary entry of a chunk: logits, scaled, log-softmax, exp, and two gradients."""
+LABELS = {"own": "sampler's weights", "kv_cache": "KV cache"}
 OVERHEAD = 2e9
 """Of a GPU: context, kernels, fragmentation [bytes]."""
 
@@ -36,8 +37,10 @@ class Footprint:
     """Of one micro-batch."""
     logits: float
     """Of one chunk, and the head's gradient beside the one it is added to."""
+    own: float
+    """The sampler's own weights, in a precision or an engine of its own."""
     kv_cache: float
-    """Of the largest batch that is sampled."""
+    """Of the largest batch that is sampled, at full length."""
     checkpoint: float
     """On disk; while one replaces another there are two."""
     parameters: int
@@ -45,13 +48,18 @@ class Footprint:
 
     @property
     def learner(self) -> float:
-        """Peak while training."""
+        """Peak while training, a sampler's own weights aside."""
         return self._kept + self.casts + self.activations + self.logits
 
     @property
+    def sampling(self) -> float:
+        """What sampling takes: weights of its own, or the cast ones, and the cache."""
+        return (self.own or self.casts) + self.kv_cache
+
+    @property
     def sampler(self) -> float:
-        """Peak while sampling from the same weights."""
-        return self._kept + self.casts + self.kv_cache
+        """Peak while sampling beside a learner that rests."""
+        return self._kept + self.sampling
 
     @property
     def resting(self) -> float:
@@ -59,9 +67,9 @@ class Footprint:
         return self._kept
 
     @property
-    def apart(self) -> float:
-        """Peak of a sampler with weights of its own."""
-        return self.weights + self.casts + self.kv_cache
+    def copied(self) -> float:
+        """A sampler's process has the learner's model too, to sample from or to recompute with."""
+        return self.weights + self.casts
 
     @property
     def _kept(self) -> float:
@@ -71,7 +79,7 @@ class Footprint:
     def parts(self) -> dict[str, float]:
         """What is in the peaks, by name, without what takes nothing."""
         names = [field.name for field in fields(self) if field.type is float or field.type == "float"]
-        found = {name.replace("kv_cache", "KV cache"): getattr(self, name) for name in names if name != "checkpoint"}
+        found = {LABELS.get(name, name): getattr(self, name) for name in names if name != "checkpoint"}
         return {name: size for name, size in found.items() if size}
 
 
@@ -90,7 +98,7 @@ def footprint(cfg: Config) -> Footprint | None:
         weights = kept * number + trained * 4
     remembers = trained <= REMEMBERED_UP_TO or cfg.rule.name == "gac"
     remembered = trained * trained_number if remembers else 0
-    copied = cfg.learner.kl > 0 and rank is None
+    copied, sampled_in = cfg.learner.kl > 0 and rank is None, _sampled_in(cfg, number)
     return Footprint(
         weights=weights,
         gradients=trained * trained_number,
@@ -100,11 +108,24 @@ def footprint(cfg: Config) -> Footprint | None:
         casts=2 * kept if cfg.learner.autocasts and not low else 0,
         activations=_activations(cfg, shape, low),
         logits=_logits(cfg, shape, frozen=rank is not None, number=number),
-        kv_cache=2 * shape.conf.layers * shape.key * number * _sampled_tokens(cfg),
+        own=kept * (sampled_in or 0),
+        kv_cache=_cached_token(shape, sampled_in or number) * _sampled_tokens(cfg),
         checkpoint=3 * trained * trained_number + remembered,
         parameters=kept,
         trained=trained,
     )
+
+
+def _sampled_in(cfg: Config, number: int) -> int | None:
+    """Bytes of a number in the sampler's own weights; None where it samples from the learner's."""
+    if cfg.sampler.dtype is not None:
+        return {"float32": 4, "bfloat16": 2}[cfg.sampler.dtype]
+    return number if cfg.sampler.kind == "vllm" else None
+
+
+def _cached_token(shape: Shape, number: int) -> int:
+    """Bytes of one token's keys and values."""
+    return 2 * shape.conf.layers * shape.key * number
 
 
 def _tokens(cfg: Config) -> int:
@@ -134,9 +155,8 @@ def _logits(cfg: Config, shape: Shape, frozen: bool, number: int) -> float:
 
 def _sampled_tokens(cfg: Config) -> int:
     """Tokens in the cache when every response of the largest batch reaches the limit."""
-    evaluated = min(cfg.evaluation.batch, cfg.evaluation.problems) * max(1, cfg.evaluation.samples)
     prompt = 0 if _is_tiny(cfg) else PROMPT_TOKENS
-    return max(cfg.sampler.chunk * cfg.G, evaluated) * (prompt + cfg.sampler.max_new_tokens)
+    return at_once(cfg) * (prompt + cfg.sampler.max_new_tokens)
 
 
 def _is_tiny(cfg: Config) -> bool:
@@ -146,23 +166,41 @@ def _is_tiny(cfg: Config) -> bool:
 def peaks(cfg: Config, size: Footprint, device: float | None) -> dict[str, float]:
     """Bytes in use at most, by device. A vLLM engine has what it is given, beside the learner unless it sleeps."""
     overhead = 0.0 if cfg.devices[0] == "cpu" else OVERHEAD
-    engine = _engine(cfg, size, device)
+    drawing = engine(cfg, size, device)
     if len(cfg.devices) == 2:
-        own = [size.learner + overhead, (size.apart if engine is None else engine) + overhead]
-        return {name: own[i] for i, name in enumerate(cfg.devices)} if len(set(cfg.devices)) == 2 else {"cpu": sum(own)}
-    if engine is None:
-        return {cfg.devices[0]: max(size.learner, size.sampler) + overhead}
-    beside = size.learner + engine if cfg.sampler.sleep == 0 else max(size.learner, size.resting + engine)
+        apart = size.copied + (size.own + size.kv_cache if drawing is None else drawing)
+        both = [size.learner + overhead, apart + overhead]
+        return (
+            {name: both[i] for i, name in enumerate(cfg.devices)} if len(set(cfg.devices)) == 2 else {"cpu": sum(both)}
+        )
+    if drawing is None:
+        return {cfg.devices[0]: max(size.learner + size.own, size.sampler) + overhead}
+    beside = size.learner + drawing if cfg.sampler.sleep == 0 else max(size.learner, size.resting + drawing)
     return {cfg.devices[0]: beside + overhead}
 
 
-def _engine(cfg: Config, size: Footprint, device: float | None) -> float | None:
-    """Bytes of a vLLM engine, None where there is none."""
+def engine(cfg: Config, size: Footprint, device: float | None) -> float | None:
+    """Bytes of a vLLM engine, None where there is none: its share of the device, at least what one response needs."""
     if cfg.sampler.kind != "vllm":
         return None
     if cfg.devices[-1] == "cpu":
-        return size.weights + cfg.sampler.cache_gib * 2**30
-    return size.apart if device is None else cfg.sampler.memory_share * device
+        return size.own + cfg.sampler.cache_gib * 2**30
+    if device is None:
+        return size.own + size.kv_cache
+    return max(cfg.sampler.memory_share * device, size.own + size.kv_cache / at_once(cfg) + OVERHEAD)
+
+
+def fitting_share(cfg: Config, size: Footprint, device: float) -> float | None:
+    """The largest `sampler.memory_share` that fits beside the learner, in hundredths; None where none does."""
+    left = device - size.learner - OVERHEAD
+    least = size.own + size.kv_cache / at_once(cfg) + OVERHEAD
+    return None if left < least else int(100 * left / device) / 100
+
+
+def at_once(cfg: Config) -> int:
+    """Responses of the largest batch that is sampled."""
+    evaluated = min(cfg.evaluation.batch, cfg.evaluation.problems) * max(1, cfg.evaluation.samples)
+    return max(cfg.sampler.chunk * cfg.G, evaluated)
 
 
 def device_memory(cfg: Config) -> float | None:

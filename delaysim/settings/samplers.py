@@ -17,7 +17,7 @@ class SamplerConf:
     """Groups of one launch generated together; a chunk is regenerated whole after an interruption."""
     dtype: str | None = None
     """float32 | bfloat16: precision of a copy of the weights that samples; null = hf samples with the learner's own
-    weights, vllm with a copy in their precision."""
+    weights, vllm with a copy in their precision (in bfloat16 where the learner autocasts: conf/sampler/vllm.yaml)."""
 
 
 @dataclass
