@@ -1,6 +1,7 @@
 """The cells of a sweep: each in a process of its own, forked from a server that has torch loaded. No torch here."""
 
 import multiprocessing
+import multiprocessing.context
 import os
 import signal
 import threading
@@ -45,8 +46,7 @@ class Started:
     """A cell under way."""
 
     def __init__(self, number: int, cell: Cell) -> None:
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["delaysim.run.preload"])
+        context = _fork_server()
         self.number, self._cell, self._stopped = number, cell, False
         self.receiver, sender = context.Pipe(duplex=False)
         place = {name: os.environ.get(name) for name in PLACE}
@@ -75,6 +75,15 @@ class Started:
         with suppress(ProcessLookupError):
             if self._process.pid is not None and self._process.is_alive():
                 os.kill(self._process.pid, signal.SIGINT)
+
+
+def _fork_server() -> multiprocessing.context.ForkServerContext:
+    """Its children start as this process says it was started: joblib's workers name a way that Python does not know."""
+    if multiprocessing.get_start_method() not in multiprocessing.get_all_start_methods():
+        multiprocessing.set_start_method("forkserver", force=True)
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["delaysim.run.preload"])
+    return context
 
 
 def run_cell(cfg: Config, path: Path) -> Ended:
