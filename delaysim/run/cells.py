@@ -51,7 +51,7 @@ class Started:
         self.receiver, sender = context.Pipe(duplex=False)
         place = {name: os.environ.get(name) for name in PLACE}
         cfg = replace(cell.cfg, display="quiet")
-        self._process = context.Process(target=_cell, args=(cfg, cell.path, place, sender))
+        self._process = context.Process(target=_cell, args=(cfg, cell.path, place, _in_main(), sender))
         self._process.start()
         sender.close()
 
@@ -125,8 +125,8 @@ def _interrupts(running: Sequence[Started]) -> Iterator[list[int]]:
         for started in running:
             started.stop()
 
-    if threading.current_thread() is not threading.main_thread():
-        yield seen  # the main thread is the one that is interrupted
+    if not _in_main():
+        yield seen  # only the main thread is interrupted; the terminal tells the cells
         return
     before = signal.signal(signal.SIGINT, ask)
     try:
@@ -135,11 +135,16 @@ def _interrupts(running: Sequence[Started]) -> Iterator[list[int]]:
         signal.signal(signal.SIGINT, before)
 
 
-def _cell(cfg: Config, path: Path, place: dict[str, str | None], sender: Connection) -> None:
+def _in_main() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+def _cell(cfg: Config, path: Path, place: dict[str, str | None], apart: bool, sender: Connection) -> None:
     from delaysim.run.progress import Display
 
     try:
-        os.setsid()  # Ctrl-C reaches a cell once: from run_cells, not from the terminal too
+        if apart:
+            os.setsid()  # Ctrl-C reaches a cell once: from run_cells, not from the terminal too
         _move(place)
         threading.Thread(target=_end_with_parent, daemon=True).start()
         answer: Answer = train(cfg, path, Display("quiet"), LOCK_WAIT_S)
