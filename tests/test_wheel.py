@@ -51,6 +51,7 @@ def test_the_wheel_trains_and_traces_in_a_crowded_directory(installed, crowded, 
     for words in (
         ["--help"],
         ["mode=trace", "+suite=simulated_async", "updates=20"],
+        ["mode=plan", "-m", "+suite=fixed_delay", "D=0,1"],
         ["+suite=fixed_delay", "D=1", *fast],
     ):
         done = subprocess.run([*command, *words], cwd=crowded, capture_output=True, text=True)

@@ -105,4 +105,4 @@ def _print_failed(ended: Ended, console: Console) -> None:
 
 def last_lines(log: Path) -> list[str]:
     """The end of a run's log; nothing where it has none."""
-    return log.read_text(errors="replace").splitlines()[-LOG_LINES:] if log.exists() else []
+    return log.read_text(errors="replace").rstrip().splitlines()[-LOG_LINES:] if log.exists() else []

@@ -14,6 +14,8 @@ from delaysim.run.overview import WAITING, Overview, Seen, SweepSeen, overview
 from delaysim.run.progress import WIDTH, clock_time
 
 WATCH_EVERY_S = 2.0
+ERROR = 2 * WIDTH
+"""Of an error on a watched screen [characters]."""
 ORDER = ("running", "killed", "failed", "interrupted", "starting", "collapsed", "done")
 """Of states in a watched table: what asks for attention first."""
 COUNTED = ("done", "running", "failed", WAITING, "collapsed", "interrupted", "killed", "starting")
@@ -67,6 +69,7 @@ def page(root: Path, seen: Overview, height: int | None = None) -> RenderableTyp
     parts: list[RenderableType] = [Text(line) for line in head]
     if shown:
         parts.append(_table(root, shown))
+    parts += [Text(_error(run, ERROR if height is not None else None)) for run in shown if run.error]
     if rest:
         parts.append(Text(f"and {_counts(rest)} more", style="dim"))
     return Group(*parts)
@@ -84,7 +87,7 @@ def _fitting(runs: list[Seen], height: int | None, used: int) -> list[Seen]:
 
 def _head(root: Path, seen: Overview) -> list[str]:
     counts = Counter(run.state for run in seen.runs.values())
-    line = f"{root}: {len(seen.runs)} runs, {counts['done']} done, {counts['running']} running"
+    line = f"{root.resolve().name}: {len(seen.runs)} runs, {counts['done']} done, {counts['running']} running"
     rest = _counts(Counter({state: count for state, count in counts.items() if state not in ("done", "running")}))
     return [line + (f", {rest}" if rest else ""), *(_sweep_line(sweep) for sweep in seen.sweeps)]
 
@@ -101,6 +104,11 @@ def _sweep_line(sweep: SweepSeen) -> str:
 def _counts(counts: Counter[str]) -> str:
     known = [state for state in COUNTED if counts[state]]
     return ", ".join(f"{counts[state]} {state}" for state in [*known, *sorted(counts.keys() - set(COUNTED))])
+
+
+def _error(run: Seen, most: int | None) -> str:
+    text = f"{run.state} {run.path.name}: {run.error}"
+    return text if most is None or len(text) <= most else text[: most - 1] + "…"
 
 
 def _table(root: Path, runs: list[Seen]) -> Table:
@@ -127,5 +135,3 @@ def _add(table: Table, run: Seen) -> None:
         "-" if accuracy is None else f"{accuracy:.3f}",
         clock_time(status.get("left_s")) if run.state == "running" else "",
     )
-    if run.error:
-        table.add_row(Text(f"  {run.error}", style="dim"))

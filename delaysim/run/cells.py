@@ -1,6 +1,7 @@
 """The cells of a sweep: each in a process of its own, forked from a server that has torch loaded. No torch here."""
 
 import multiprocessing
+import multiprocessing.context
 import os
 import signal
 import threading
@@ -45,13 +46,12 @@ class Started:
     """A cell under way."""
 
     def __init__(self, number: int, cell: Cell) -> None:
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["delaysim.run.preload"])
+        context = _fork_server()
         self.number, self._cell, self._stopped = number, cell, False
         self.receiver, sender = context.Pipe(duplex=False)
         place = {name: os.environ.get(name) for name in PLACE}
         cfg = replace(cell.cfg, display="quiet")
-        self._process = context.Process(target=_cell, args=(cfg, cell.path, place, sender))
+        self._process = context.Process(target=_cell, args=(cfg, cell.path, place, _in_main(), sender))
         self._process.start()
         sender.close()
 
@@ -75,6 +75,15 @@ class Started:
         with suppress(ProcessLookupError):
             if self._process.pid is not None and self._process.is_alive():
                 os.kill(self._process.pid, signal.SIGINT)
+
+
+def _fork_server() -> multiprocessing.context.ForkServerContext:
+    """Its children start as this process says it was started: joblib's workers name a way that Python does not know."""
+    if multiprocessing.get_start_method() not in multiprocessing.get_all_start_methods():
+        multiprocessing.set_start_method("forkserver", force=True)
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["delaysim.run.preload"])
+    return context
 
 
 def run_cell(cfg: Config, path: Path) -> Ended:
@@ -116,8 +125,8 @@ def _interrupts(running: Sequence[Started]) -> Iterator[list[int]]:
         for started in running:
             started.stop()
 
-    if threading.current_thread() is not threading.main_thread():
-        yield seen  # the main thread is the one that is interrupted
+    if not _in_main():
+        yield seen  # only the main thread is interrupted; the terminal tells the cells
         return
     before = signal.signal(signal.SIGINT, ask)
     try:
@@ -126,11 +135,16 @@ def _interrupts(running: Sequence[Started]) -> Iterator[list[int]]:
         signal.signal(signal.SIGINT, before)
 
 
-def _cell(cfg: Config, path: Path, place: dict[str, str | None], sender: Connection) -> None:
+def _in_main() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+def _cell(cfg: Config, path: Path, place: dict[str, str | None], apart: bool, sender: Connection) -> None:
     from delaysim.run.progress import Display
 
     try:
-        os.setsid()  # Ctrl-C reaches a cell once: from run_cells, not from the terminal too
+        if apart:
+            os.setsid()  # Ctrl-C reaches a cell once: from run_cells, not from the terminal too
         _move(place)
         threading.Thread(target=_end_with_parent, daemon=True).start()
         answer: Answer = train(cfg, path, Display("quiet"), LOCK_WAIT_S)
