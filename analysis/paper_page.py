@@ -90,7 +90,7 @@ def fixed_delay() -> list[str]:
         *prose(
             "The interval is that of two scores on 500 problems with 16 responses each, unpaired: narrow if all "
             "problems are equally hard, wide if each is always right or always wrong. Scores by problem would give "
-            "the paired one."
+            "the paired one, which can be narrower still."
         ),
         *table(
             "method | AUC over D | AUC over log2(1+D) | D_.9 | D_.75 | D_.5 | gain kept at 512", map(curve, METHODS)
