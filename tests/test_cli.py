@@ -26,6 +26,7 @@ BAD = {
         "D=3",
     ): "no suite chosen: add one of +suite=fixed_delay, +suite=simulated_async, +suite=no_delay, +suite=measured",
     ("+suite=fixed_delay", "D=abc"): "D=abc: expected a whole number",
+    ("+suite=fixed_delay", "sinks=wandb"): "sinks=wandb: give a list: sinks=[wandb]",
     ("+suite=fixed_delay", "seed=1.5"): "seed=1.5: expected a whole number",
     ("+suite=nope",): "suite=nope: there is no such suite; choose one of fixed_delay, measured, no_delay, ",
     ("suite=fixed_delay",): "write +suite=",

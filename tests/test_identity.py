@@ -45,6 +45,7 @@ def test_one_meaning_is_one_id(suite, one, other):
     "override",
     [
         "display=quiet",
+        "sinks=[wandb,tensorboard]",
         "threads=2",
         "resume=must",
         "resume=never",

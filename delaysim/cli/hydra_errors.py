@@ -64,6 +64,10 @@ PATTERNS = (
         _wrong_type,
     ),
     (
+        r"override ([\w.]+)=(\S+)\s+Invalid value assigned: \w+ is not a ListConfig",
+        lambda found, text: f"{found[1]}={found[2]}: give a list: {found[1]}=[{found[2]}]",
+    ),
+    (
         r"missing mandatory value: \w+\s+full_key: (\S+)",
         lambda found, text: f"{found[1]} is not set: give {found[1]}=...",
     ),

@@ -47,6 +47,9 @@ class Watcher(Protocol):
     def working(self, what: str, done: int, total: int) -> None:
         """Something that takes a while has got this far."""
 
+    def close(self) -> None:
+        """The run has ended, one way or another."""
+
 
 class Experiment:
     """A run between its checkpoints. `run` holds the lock; `law` is settled."""

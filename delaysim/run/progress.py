@@ -132,6 +132,13 @@ class RunWatcher:
         self._status.tick(what=self._view.what)
         self._display.refresh(self._view)
 
+    def warn(self, line: str) -> None:
+        """Something beside the run went wrong."""
+        self._display.say(line)
+
+    def close(self) -> None:
+        pass
+
 
 class Display:
     """Where a run is shown: `live`, `plain` or `quiet`; auto is live on a terminal."""

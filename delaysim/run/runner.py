@@ -13,16 +13,19 @@ from typing import TYPE_CHECKING, Any
 
 from delaysim.clock import Law, Stalled
 from delaysim.errors import Interrupted, RunFailed, UserError
-from delaysim.run.progress import Display
+from delaysim.files import digest
+from delaysim.run.progress import Display, RunWatcher
 from delaysim.run.provenance import code, leg
 from delaysim.run.records import SCHEMA, RunDir
+from delaysim.run.sinks import Sinks, require
 from delaysim.run.status import StatusFile
+from delaysim.run.trackers import Labels
 from delaysim.settings.config import MEASURED, Config
 from delaysim.settings.configfile import save_config
 
 if TYPE_CHECKING:
     from delaysim.policy.model import Policy
-    from delaysim.run.experiment import Experiment
+    from delaysim.run.experiment import Experiment, Watcher
 
 log = logging.getLogger("delaysim")
 FINISHED = ("done", "collapsed")
@@ -97,6 +100,7 @@ def _train(cfg: Config, run: RunDir, display: Display) -> Ended:
         with _stoppable(experiment):
             state, message = _outcome(experiment)
         experiment.policy.sampler.close()
+        experiment.watcher.close()
     except UserError as error:
         if not run.exists:
             raise
@@ -151,6 +155,7 @@ def _build(cfg: Config, run: RunDir, display: Display, status: StatusFile) -> "E
     import torch
 
     _require_transformers()
+    require(cfg.sinks)
     from delaysim.policy.device import place
     from delaysim.policy.model import load_policy
     from delaysim.rules import discover
@@ -173,7 +178,21 @@ def _build(cfg: Config, run: RunDir, display: Display, status: StatusFile) -> "E
     learner = Learner(policy.model, estimator, cfg.learner, decoding_of(cfg, policy), rule, behaviour(cfg), cfg.updates)
     _write_manifest(cfg, run, law, manifest, sum(p.numel() for p in policy.model.parameters()))
     display.begin(cfg, law, run.path, resumed=bool(manifest))
-    return Experiment(cfg, law, run, policy, task, learner, watcher)
+    return Experiment(cfg, law, run, policy, task, learner, _with_sinks(cfg, run, watcher))
+
+
+def _with_sinks(cfg: Config, run: RunDir, watcher: RunWatcher) -> "Watcher":
+    if not cfg.sinks:
+        return watcher
+    from delaysim.run.checkpoint import Checkpoints
+
+    manifest, pointer = run.manifest(), Checkpoints(run.path).read()
+    first = manifest["legs"][0]
+    key = f"{run.path.name}-{digest([first['started'], first['pid']], 4)}"
+    sinks = Sinks(watcher, run, cfg.sinks, Labels(run.path.name, str(cfg.suite_name), key, manifest["identity"]))
+    if pointer is not None:
+        sinks.catch_up(run, pointer.update)
+    return sinks
 
 
 def _with_sampler(cfg: Config, policy: "Policy") -> "Policy":

@@ -11,7 +11,7 @@ from delaysim.estimators.base import AGGREGATIONS
 from delaysim.estimators.penalty import PENALTIES
 from delaysim.settings.behaviour import BEHAVIOURS
 from delaysim.settings.bounds import above, at_least, between, one_of
-from delaysim.settings.config import AUTO, MEASURED, Config, LognormalConf
+from delaysim.settings.config import AUTO, MEASURED, SINKS, Config, LognormalConf
 from delaysim.settings.models import TinyModelConf
 from delaysim.settings.training_checks import check_training
 from delaysim.tasks.prompts import check_template
@@ -67,6 +67,8 @@ def _choices(cfg: Config) -> None:
     one_of("mode", cfg.mode, ("train", "trace", "plan"))
     one_of("resume", cfg.resume, ("auto", "must", "never"))
     one_of("display", cfg.display, ("auto", "live", "plain", "quiet"))
+    for sink in cfg.sinks:
+        one_of("sinks", sink, SINKS)
     one_of("recipe", cfg.recipe, ("shared", "published"))
     one_of("record.ratios", cfg.record.ratios, ("all", "sample", "none"))
     one_of("learner.kl_penalty", cfg.learner.kl_penalty, PENALTIES)

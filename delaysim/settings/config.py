@@ -15,6 +15,8 @@ SHARED_RECIPE = Recipe("group_norm", "seq_mean_token_mean")
 """What every estimator gets unless recipe=published."""
 MEASURED = "measured"
 """The suite without a clock: two processes, and delays as they come."""
+SINKS = ("tensorboard", "wandb", "trackio")
+"""Where the rows of a run can go while it goes on (docs/live.md)."""
 AUTO = "auto"
 """In place of a number: taken from the pilot."""
 
@@ -185,6 +187,8 @@ class Config:
     """Of the learner, and of a sampler beside it if there are two: [cpu], [cpu,cpu], [cuda:0], [cuda:0,cuda:1]."""
     display: str = "auto"
     """auto | live | plain | quiet."""
+    sinks: list[str] = field(default_factory=list)
+    """Any of tensorboard, wandb, trackio."""
     D: int | None = None
     """Fixed delay [updates]."""
     G: int = 8
