@@ -12,6 +12,7 @@ from settings import fingerprint, rows, run, small_config
 from delaysim.accuracy import summarise
 from delaysim.errors import UserError
 from delaysim.run import runner, sinks, trackers
+from delaysim.run.records import RunDir
 from delaysim.run.sinks import of_evaluation, of_row
 from delaysim.settings.config import SINKS
 
@@ -212,6 +213,12 @@ def test_a_folder_of_a_sinks_name_is_no_package(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     with pytest.raises(UserError, match="needs sink_folder"):
         sinks.require(["sink_folder"])
+
+
+def test_a_damaged_position_is_one_line(tmp_path):
+    (tmp_path / "sinks.json").write_text('{"wandb": 1')
+    with pytest.raises(UserError, match=r"sinks\.json is damaged .*resume=never starts the run over"):
+        sinks.Sinks(None, RunDir(tmp_path), [], None)
 
 
 def test_names_are_checked_and_listed():

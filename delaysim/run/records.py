@@ -38,7 +38,7 @@ class RunDir:
 
     def status(self) -> dict[str, Any]:
         """status.json, empty where there is none yet."""
-        return _read_or_empty(self.path / "status.json")
+        return self.read("status.json")
 
     def manifest(self) -> dict[str, Any]:
         """manifest.json; raises UserError when it is of another schema."""
@@ -49,6 +49,10 @@ class RunDir:
                 "use another runs_dir=, or the version that wrote it"
             )
         return manifest
+
+    def read(self, name: str) -> dict[str, Any]:
+        """A JSON file of the directory, empty where there is none; raises UserError when it is damaged."""
+        return _read_or_empty(self.path / name)
 
     def write(self, name: str, value: Any) -> None:
         """Replace a JSON file of the directory."""

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from delaysim.accuracy import Accuracy, summarise
 from delaysim.errors import UserError
-from delaysim.files import read_json
 from delaysim.run.progress import RunWatcher
 from delaysim.run.records import RunDir
 from delaysim.run.trackers import TRACKERS, Labels, Tracker
@@ -64,7 +63,7 @@ class Sinks:
 
     def __init__(self, inner: RunWatcher, run: RunDir, sinks: Sequence[str], labels: Labels) -> None:
         self._inner, self._file = inner, run.path / "sinks.json"
-        self._sent: dict[str, int] = read_json(self._file) if self._file.exists() else {}
+        self._sent: dict[str, int] = run.read("sinks.json")
         self._trackers: dict[str, Tracker] = {}
         for name in sinks:
             with self._surviving(name):

@@ -10,6 +10,7 @@ from settings import run, small_config
 
 from delaysim.analysis.load import load_runs
 
+pytestmark = pytest.mark.slow
 pytest.importorskip("duckdb")
 RECORDS = Path(__file__).parents[2] / "docs/records.md"
 RUNS = {"d0": ("D=0",), "d2": ("D=2", "estimator=gmc"), "d3": ("D=3", "evaluation.samples=1")}
