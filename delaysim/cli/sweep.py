@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from delaysim.errors import UserError
 from delaysim.run.cells import Answer, Cell
 from delaysim.run.progress import clock_time
 from delaysim.run.records import RunDir
-from delaysim.run.runner import Ended
+from delaysim.run.runner import Ended, is_finished
 from delaysim.run.sweepfile import announced
 
 Pool = Callable[[Sequence[Cell], Callable[[int, Answer], None]], None]
@@ -40,11 +41,11 @@ def sweep(config: DictConfig, context: HydraContext, launcher: Launcher, jobs: S
     for cell in cells:
         if cell.cfg.mode != "train":
             session.tell(cell.words, tried(lambda cell=cell: run_here(cell.cfg)))  # type: ignore[misc]
-    todo = [cell for cell in cells if cell.cfg.mode == "train"]
-    session.cells = len(todo)
-    if todo:
-        with announced(_name(config), todo):
-            _launch(launcher, todo)
+    train = [cell for cell in cells if cell.cfg.mode == "train"]
+    session.cells = len(train)
+    if train:
+        with announced(_name(config), train):
+            _launch(launcher, _unfinished(train))
 
 
 def _compose(composer: Composer, jobs: Sequence[Sequence[str]]) -> list[Cell]:
@@ -70,7 +71,23 @@ def _name(config: DictConfig) -> str:
     return str(config.hydra.runtime.choices.get("sweep") or "sweep")
 
 
+def _unfinished(cells: Sequence[Cell]) -> list[Cell]:
+    """The cells to launch; no process is started for what was finished before."""
+    todo = []
+    for cell in cells:
+        with suppress(UserError):  # the cell will say it
+            if is_finished(cell.cfg, RunDir(cell.path)):
+                session.tell(cell.words, Ended(cell.path, "skipped"))
+                continue
+        todo.append(cell)
+    if len(todo) < len(cells):
+        console.print(f"{len(cells) - len(todo)} of {len(cells)} cells were finished before", markup=False)
+    return todo
+
+
 def _launch(launcher: Launcher, cells: Sequence[Cell]) -> None:
+    if not cells:
+        return
     by_path = {cell.path: words for words, cell in _cells.items()}
     try:
         returned = launcher.launch([by_path[cell.path] for cell in cells], 0)

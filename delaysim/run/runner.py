@@ -74,6 +74,12 @@ def train(cfg: Config, path: Path, display: Display, wait_s: float = 1.0) -> End
         run.release()
 
 
+def is_finished(cfg: Config, run: RunDir) -> bool:
+    """Whether the run is not to be run again. Raises UserError where another version of delaysim wrote it."""
+    run.manifest()
+    return cfg.resume != "never" and run.exists and run.status().get("state") in FINISHED
+
+
 def _already_finished(cfg: Config, run: RunDir, display: Display) -> bool:
     if cfg.resume == "never":
         if run.exists:
