@@ -3,7 +3,8 @@
 The two processes share one copy of the weights in main memory. A publish writes the learner's weights there once every
 draw asked for before it is answered, and the other process takes them over before it draws again; so a draw always has
 the weights published last when it was asked for, and the responses are those of a sampler in the learner's process.
-Where publishes do not wait, a draw has the newest weights published when it begins, and its answer says which.
+Where publishes do not wait, a draw has the newest weights published when it begins, and its answer says which. A vLLM
+engine over there gets its weights by a carrier of its own (vllm_sender.py).
 """
 
 import copy

@@ -58,7 +58,7 @@ class Engine:
         settings = engine_settings(model, conf) | overrides
         self.longest: int = settings["max_model_len"]
         """Longest prompt with its response [tokens]."""
-        with _one_line("did not start"), _silent():
+        with _one_line("did not start"), silent():
             _architecture(model, self._untied).save_pretrained(self._folder.name)
             self._llm = self._vllm.LLM(model=self._folder.name, weight_transfer_config=_transfer(carrier), **settings)
             if carrier is None:
@@ -159,7 +159,7 @@ def import_vllm() -> Any:
     """The package. Raises UserError where it is missing or broken."""
     os.environ.update(ENVIRONMENT)
     try:
-        with _silent():
+        with silent():
             import vllm
     except ModuleNotFoundError as error:
         raise UserError(MISSING if error.name == "vllm" else BROKEN.format(reason(error))) from error
@@ -208,8 +208,8 @@ def reason(error: Exception) -> str:
 
 
 @contextmanager
-def _silent() -> Iterator[None]:
-    """Without what vLLM and its libraries print while they start; the live display owns the terminal."""
+def silent() -> Iterator[None]:
+    """Without what vLLM and its libraries print as they start or are imported; the live display owns the terminal."""
     saved = os.dup(2)
     try:
         with open(os.devnull, "wb") as nowhere, warnings.catch_warnings():

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import nullcontext
+from importlib import import_module
 from threading import Thread
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 from transformers import PreTrainedModel
 
 from delaysim.errors import SamplerFailed, UserError
-from delaysim.policy.vllm_engine import import_vllm, reason, untied_on
+from delaysim.policy.vllm_engine import import_vllm, reason, silent, untied_on
 from delaysim.settings.carrier import NCCL
 
 HERE = "127.0.0.1"
@@ -45,6 +46,8 @@ class Sender:
         self, learner: PreTrainedModel, carrier: str, device: str, tell: Callable[..., Any], alive: Callable[[], bool]
     ) -> None:
         import_vllm()
+        with silent():
+            import_module("delaysim.policy.vllm_transfer")
         self._client, self._alive, self._device = Client(tell), alive, learner.device
         self._trainer = self._watched(lambda: _trainer(learner, carrier, device, self._client))
 
