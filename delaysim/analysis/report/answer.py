@@ -74,14 +74,14 @@ def headline(answer: Answer) -> str:
         run = study.runs[0]
         end = "collapses" if run.collapsed else f"goes from {run.curve[0]:.3f} to {run.final:.3f}"
         return f"{study.name(run.settings[study.by])} at {_where(study)} {end} in {count(run.reached, 'update')}"
-    if len(study.seeds) == 1:
-        return f"{_span(study)}; one seed, so no ranking"
     known = [budget for budget in answer.budgets if budget.known]
     if known:
         return affordable(known, study, answer.asked.tolerance)
-    if answer.contrasts:
+    if answer.ranked:
         return ranking(answer)
-    return _span(study)
+    if len(study.seeds) == 1:
+        return f"{_span(study)}; one seed, so no ranking"
+    return f"{_span(study)}; no two share two seeds, so no ranking" if answer.contrasts else _span(study)
 
 
 def affordable(known: Sequence[Budget], study: Study, tolerance: float) -> str:
@@ -171,7 +171,7 @@ def _words(answer: Answer) -> list[Block]:
     if len(study.seeds) == 1:
         return [Paragraph(ONE_SEED + " Intervals below are over problems only.", "warning")]
     found = [c for c in answer.contrasts if c.verdict.endswith("better")]
-    unclear = sum(c.verdict == OPEN for c in answer.contrasts)
+    unclear = sum(c.verdict == OPEN and c.difference.se > 0 for c in answer.contrasts)
     few = [c for c in answer.contrasts if not c.difference.seed_variance]
     lines = [f"{_beats(study, c)} ({interval(c.difference, sign=True)}, p {p_value(c.p_holm)})"
              for c in sorted(found, key=lambda c: -abs(c.difference.mean))[:3]]  # fmt: skip
@@ -254,7 +254,9 @@ def _differs(c: Contrast, axis: str) -> bool:
 def _verdict(study: Study, c: Contrast) -> str:
     if c.verdict.endswith("better"):
         return f"{study.name(c.a if c.difference.mean > 0 else c.b)} better"
+    if c.verdict == OPEN and c.difference.mean == c.difference.se == 0:
+        return "the same scores"
     if c.verdict == OPEN and c.more_seeds:
-        more = "needs more problems" if c.more_seeds == float("inf") else f"{c.more_seeds:g} more seeds"
+        more = "needs more problems" if c.more_seeds == float("inf") else count(int(c.more_seeds), "more seed")
         return f"{OPEN} ({more})"
     return c.verdict
