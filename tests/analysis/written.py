@@ -24,22 +24,23 @@ LEG = {
 
 
 @cache
-def _config(*overrides):
+def _config(suite, *overrides):
     return make_config(
         f"updates={N}", f"B={B}", f"G={G}", f"evaluation.every={EVERY}", f"evaluation.problems={PROBLEMS}",
-        f"evaluation.samples={SAMPLES}", *overrides,
+        f"evaluation.samples={SAMPLES}", *overrides, suite=suite,
     )  # fmt: skip
 
 
-def write_run(root, estimator="grpo", D=0, seed=0, right=1.0, base=0.5, overrides=(), **changes):
+def write_run(root, estimator="grpo", D=0, seed=0, right=1.0, base=0.5, overrides=(), suite="fixed_delay", **changes):
     """A finished run: `base` before training, then `right` at every evaluation; shares of every problem, in halves.
 
     `changes` to `status`, `leg`, `problem` (a function from number to name), `tokens`, `log`.
     """
     name = f"{estimator}-D{D}-s{seed}" + "".join(f"-{o.replace('=', '')}" for o in overrides if "path" not in o)
-    path = root / "fixed_delay" / name
+    path = root / suite / name
     path.mkdir(parents=True)
-    cfg = _config(f"estimator={estimator}", f"D={D}", f"seed={seed}", *overrides)
+    asked = [f"D={D}"] if suite == "fixed_delay" else []
+    cfg = _config(suite, f"estimator={estimator}", *asked, f"seed={seed}", *overrides)
     save_config(cfg, path / "config.yaml")
     code = {"version": "0.1.0", "commit": "0123456789abcdef", "diff": None}
     law = {"look_ahead": D, "l_ref": 1.0}

@@ -92,8 +92,10 @@ def affordable(known: Sequence[Budget], study: Study, tolerance: float) -> str:
         )
     by_delay: dict[float, list[str]] = {}
     for budget in sorted(known, key=lambda b: -(b.largest or 0)):
-        held = f" ({', '.join(f'{k}={spelled(v)}' for k, v in budget.at.items())})" if budget.at else ""
-        by_delay.setdefault(budget.largest or 0, []).append(study.name(budget.level) + held)
+        alike = len({other.largest for other in known if other.level == budget.level}) == 1
+        held = "" if alike or not budget.at else f" ({', '.join(f'{k}={spelled(v)}' for k, v in budget.at.items())})"
+        names = by_delay.setdefault(budget.largest or 0, [])
+        names += [name for name in [study.name(budget.level) + held] if name not in names]
     if len(known) > 6:
         best, names = next(iter(by_delay.items()))
         more = f" and {len(names) - 4} more" if len(names) > 4 else ""
@@ -229,9 +231,8 @@ def contrast_table(answer: Answer, contrasts: Sequence[Contrast], caption: str) 
     rows = [_contrast_row(study, c, keys, axes) for c in contrasts]
     level = f"{1 - answer.asked.alpha:.0%}"
     tested = sum(c.difference.seed_variance for c in contrasts)
-    note = (
-        f"{caption}; {level} intervals over seeds and problems; p two-sided, Holm-corrected over {tested} comparisons."
-    )
+    over = count(tested, "comparison")
+    note = f"{caption}; {level} intervals over seeds and problems; p two-sided, Holm-corrected over {over}."
     return Table(note, ("difference", *keys, "", *again, "p", "seeds", "verdict"), tuple(rows), words=1)
 
 
