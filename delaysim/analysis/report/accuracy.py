@@ -20,9 +20,7 @@ NONE = 0.0005
 
 def intervals(study: Study) -> str:
     """What the bars of a cell's mean cover."""
-    if len(study.seeds) == 1:
-        return "bars: 95 % intervals over problems; one seed"
-    return "bars: 95 % intervals over seeds and problems; faint: every seed"
+    return f"bars: 95 % intervals over {study.random}; faint: every seed"
 
 
 def accuracy_section(answer: Answer) -> Section:
@@ -134,7 +132,7 @@ def cell_table(answer: Answer) -> Table:
             if any(text != DASH for text in cells):
                 rows.append((study.name(level), *held, *cells))
     seeds = "seeds " + ranges(study.seeds) if len(study.seeds) > 1 else f"one seed, {study.seeds[0]}: no ranking"
-    caption = f"Final accuracy, 95 % intervals over {'seeds and ' if len(study.seeds) > 1 else ''}problems; {seeds}."
+    caption = f"Final accuracy, 95 % intervals over {study.random}; {seeds}."
     if answer.ranked:
         caption += " *: best at its delay; °: not separable from the best."
     return Table(

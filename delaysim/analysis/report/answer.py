@@ -74,14 +74,14 @@ def headline(answer: Answer) -> str:
         run = study.runs[0]
         end = "collapses" if run.collapsed else f"goes from {run.curve[0]:.3f} to {run.final:.3f}"
         return f"{study.name(run.settings[study.by])} at {_where(study)} {end} in {count(run.reached, 'update')}"
-    if len(study.seeds) == 1:
-        return f"{_span(study)}; one seed, so no ranking"
     known = [budget for budget in answer.budgets if budget.known]
     if known:
         return affordable(known, study, answer.asked.tolerance)
-    if answer.contrasts:
+    if answer.ranked:
         return ranking(answer)
-    return _span(study)
+    if len(study.seeds) == 1:
+        return f"{_span(study)}; one seed, so no ranking"
+    return f"{_span(study)}; no two share two seeds, so no ranking" if answer.contrasts else _span(study)
 
 
 def affordable(known: Sequence[Budget], study: Study, tolerance: float) -> str:
@@ -92,8 +92,10 @@ def affordable(known: Sequence[Budget], study: Study, tolerance: float) -> str:
         )
     by_delay: dict[float, list[str]] = {}
     for budget in sorted(known, key=lambda b: -(b.largest or 0)):
-        held = f" ({', '.join(f'{k}={spelled(v)}' for k, v in budget.at.items())})" if budget.at else ""
-        by_delay.setdefault(budget.largest or 0, []).append(study.name(budget.level) + held)
+        alike = len({other.largest for other in known if other.level == budget.level}) == 1
+        held = "" if alike or not budget.at else f" ({', '.join(f'{k}={spelled(v)}' for k, v in budget.at.items())})"
+        names = by_delay.setdefault(budget.largest or 0, [])
+        names += [name for name in [study.name(budget.level) + held] if name not in names]
     if len(known) > 6:
         best, names = next(iter(by_delay.items()))
         more = f" and {len(names) - 4} more" if len(names) > 4 else ""
@@ -171,7 +173,7 @@ def _words(answer: Answer) -> list[Block]:
     if len(study.seeds) == 1:
         return [Paragraph(ONE_SEED + " Intervals below are over problems only.", "warning")]
     found = [c for c in answer.contrasts if c.verdict.endswith("better")]
-    unclear = sum(c.verdict == OPEN for c in answer.contrasts)
+    unclear = sum(c.verdict == OPEN and c.difference.se > 0 for c in answer.contrasts)
     few = [c for c in answer.contrasts if not c.difference.seed_variance]
     lines = [f"{_beats(study, c)} ({interval(c.difference, sign=True)}, p {p_value(c.p_holm)})"
              for c in sorted(found, key=lambda c: -abs(c.difference.mean))[:3]]  # fmt: skip
@@ -229,9 +231,8 @@ def contrast_table(answer: Answer, contrasts: Sequence[Contrast], caption: str) 
     rows = [_contrast_row(study, c, keys, axes) for c in contrasts]
     level = f"{1 - answer.asked.alpha:.0%}"
     tested = sum(c.difference.seed_variance for c in contrasts)
-    note = (
-        f"{caption}; {level} intervals over seeds and problems; p two-sided, Holm-corrected over {tested} comparisons."
-    )
+    over = count(tested, "comparison")
+    note = f"{caption}; {level} intervals over seeds and problems; p two-sided, Holm-corrected over {over}."
     return Table(note, ("difference", *keys, "", *again, "p", "seeds", "verdict"), tuple(rows), words=1)
 
 
@@ -254,7 +255,9 @@ def _differs(c: Contrast, axis: str) -> bool:
 def _verdict(study: Study, c: Contrast) -> str:
     if c.verdict.endswith("better"):
         return f"{study.name(c.a if c.difference.mean > 0 else c.b)} better"
+    if c.verdict == OPEN and c.difference.mean == c.difference.se == 0:
+        return "the same scores"
     if c.verdict == OPEN and c.more_seeds:
-        more = "needs more problems" if c.more_seeds == float("inf") else f"{c.more_seeds:g} more seeds"
+        more = "needs more problems" if c.more_seeds == float("inf") else count(int(c.more_seeds), "more seed")
         return f"{OPEN} ({more})"
     return c.verdict

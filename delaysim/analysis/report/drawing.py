@@ -99,15 +99,20 @@ class DelayAxis:
     def dress(self, ax: Axes, name: str) -> None:
         """Ticks at the delays, those that would touch left out; a break in the line where the scale is cut."""
         places = [self.at(d) for d in self.delays]
-        ax.set_xlim(places[0] - 0.05 * self._span - 0.1, places[-1] + 0.05 * self._span + 0.1)
+        ax.set_xlim(places[0] - 0.05 * self._span - 0.1, places[-1] + 0.03 * self._span)
         kept = _apart(places, 26 / (ax.bbox.width) * np.ptp(ax.get_xlim()))
         ax.set_xticks([places[i] for i in kept], [f"{self.delays[i]:g}" for i in kept])
         ax.set_xlabel(name)
         if self.delays[0] == 0 and len(self.delays) > 1:
-            for shift in (-0.02, 0.02):
-                x = -0.5 * self.gap + shift * self._span
-                ax.plot([x - 0.012 * self._span, x + 0.012 * self._span], [-0.02, 0.02], color=MUTED, linewidth=0.8,
-                        transform=ax.get_xaxis_transform(), clip_on=False)  # fmt: skip
+            _cut(ax, -0.5 * self.gap)
+
+
+def _cut(ax: Axes, x: float) -> None:
+    """Two strokes across the axis."""
+    pixel = float(np.ptp(ax.get_xlim())) / ax.bbox.width
+    for middle in (x - 2.5 * pixel, x + 2.5 * pixel):
+        ax.plot([middle - 2 * pixel, middle + 2 * pixel], [-0.02, 0.02], color=MUTED, linewidth=0.8,
+                transform=ax.get_xaxis_transform(), clip_on=False)  # fmt: skip
 
 
 def _apart(places: Sequence[float], gap: float) -> list[int]:

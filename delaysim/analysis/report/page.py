@@ -1,7 +1,7 @@
 """The page: sections in their order, drawn by one template into one file that asks nothing of anyone."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import jinja2
@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 from delaysim.analysis.grid import spelled
 from delaysim.analysis.report.accuracy import accuracy_section, collapse_section
 from delaysim.analysis.report.answer import Answer, Asked, answer_section, headline
-from delaysim.analysis.report.blocks import Section, Table
+from delaysim.analysis.report.blocks import Block, Figure, Fold, Section, Switch, Table
 from delaysim.analysis.report.colours import definitions
 from delaysim.analysis.report.curves import curve_section
 from delaysim.analysis.report.delays import delay_section, length_section
@@ -23,7 +23,7 @@ from delaysim.analysis.report.study import Study
 from delaysim.analysis.report.sweeps import sweep_sections
 from delaysim.analysis.report.tables import comma_separated, latex, markdown
 from delaysim.analysis.report.trade import trade_section
-from delaysim.analysis.report.words import count, listing, ranges
+from delaysim.analysis.report.words import count, listing, printable, ranges
 
 
 @dataclass(frozen=True)
@@ -82,21 +82,36 @@ def render(page: Content) -> str:
     """The page as one file."""
     loader = jinja2.PackageLoader("delaysim.analysis.report", "templates")
     environment = jinja2.Environment(
-        loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=loader,
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=_final,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.filters["copies"] = _copies
+    colours = {colour for section in page.sections for svg in _drawings(section.blocks) for colour in used_colours(svg)}
+    environment.globals |= {scheme: Markup(definitions(colours, scheme)) for scheme in ("light", "dark")}
     with counted() as number:
-        environment.globals["drawing"] = lambda panel: Markup(number(panel.svg, str(escape(panel.alt))))
+        environment.globals["drawing"] = lambda panel: Markup(number(panel.svg, str(escape(printable(panel.alt)))))
         text = environment.get_template("page.html").render(page=page)
-    return _with_colours(text)
-
-
-def _with_colours(text: str) -> str:
-    """The variables of the colours that the figures use, for both papers."""
-    colours = used_colours(text)
-    for scheme in ("light", "dark"):
-        text = text.replace(f"/*{scheme} colours*/", definitions(colours, scheme), 1 + (scheme == "light"))
     return re.sub(r"\n{2,}", "\n", text)
+
+
+def _final(value: object) -> object:
+    """What others wrote, before it is escaped; Markup is ours."""
+    return printable(value) if type(value) is str else value
+
+
+def _drawings(blocks: Iterable[Block]) -> Iterator[str]:
+    """Every SVG among them."""
+    for block in blocks:
+        if isinstance(block, Figure):
+            yield from (panel.svg for panel in block.panels)
+        elif isinstance(block, Switch):
+            yield from _drawings(figure for _, figure in block.options)
+        elif isinstance(block, Fold):
+            yield from _drawings(block.blocks)
 
 
 def _copies(table: Table) -> Mapping[str, str]:

@@ -8,7 +8,7 @@ from delaysim import theory
 from delaysim.analysis.grid import Cell, Level
 from delaysim.analysis.report.blocks import Section, Table, folded
 from delaysim.analysis.report.study import Slice, Study
-from delaysim.analysis.report.words import DASH, number, short
+from delaysim.analysis.report.words import DASH, number, short, signed
 
 BOUNDS = {"gmc": theory.gmc_constant, "tic": theory.tic_constant}
 """Losses whose removed mass the KL divergence bounds."""
@@ -72,5 +72,4 @@ def _loss(part: Slice, level: Level, cell: Cell) -> str:
     seeds = sorted(set(cell.seeds) & set(base.seeds))
     if not seeds:
         return DASH
-    change = float((cell.table(seeds=seeds) - base.table(seeds=seeds)).mean())
-    return f"{change:+.3f}".replace("-", "\N{MINUS SIGN}")
+    return signed(float((cell.table(seeds=seeds) - base.table(seeds=seeds)).mean()))

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.ticker import LogLocator
 
 from delaysim.analysis.grid import Cell, Level
 from delaysim.analysis.report.blocks import Block, Figure, Panel, Section, Table, folded
@@ -105,12 +106,19 @@ def _scale(ax: Axes, measure: str) -> None:
     if measure in LOG:
         ax.set_yscale("log")
         ax.yaxis.set_major_formatter(lambda value, _: short(value))
-        ax.yaxis.set_minor_formatter("")
+        ax.yaxis.set_major_locator(LogLocator(subs=_subs(ax)))
+        ax.minorticks_off()
         ax.axhline(1, color=MUTED, linewidth=0.7)
     elif measure in SHARES:
         ax.set_ylim(-0.03, 1.05)
     else:
         ax.set_ylim(bottom=min(0, ax.get_ylim()[0]))
+
+
+def _subs(ax: Axes) -> tuple[float, ...]:
+    """Ticks of each decade, fewer where there are many decades."""
+    low, high = ax.get_ylim()
+    return (1, 1.5, 2, 3, 5, 7) if high < 4 * low else (1, 2, 5) if high < 200 * low else (1,)
 
 
 def _table(study: Study) -> Table:

@@ -81,6 +81,5 @@ def _line(row: dict[str, Any], decode: Decode) -> tuple[str, ...]:
 
 
 def shown(text: str) -> str:
-    """A response as it can stand on a page: cut, and without what no font has."""
-    cut = text if len(text) <= LONGEST else f"{text[:LONGEST]} … ({len(text) - LONGEST:,} more characters)"
-    return "".join(c if c in "\n\t" or c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in cut)
+    """A response as it can stand on a page."""
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]} … ({len(text) - LONGEST:,} more characters)"

@@ -86,6 +86,14 @@ class Study:
         return sorted({run.seed for run in self.runs})
 
     @property
+    def random(self) -> str:
+        """What the interval of a cell's mean is over."""
+        several = {len(cell.seeds) > 1 for stratum in self.strata for cell in stratum.cells.values()}
+        if several == {True, False}:
+            return "seeds and problems, over problems where a cell has one seed"
+        return "seeds and problems" if True in several else "problems"
+
+    @property
     def base(self) -> float:
         """pass@1 before training."""
         return float(self.runs[0].curve[0])

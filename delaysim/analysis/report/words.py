@@ -2,11 +2,17 @@
 
 from collections.abc import Iterable, Sequence
 from math import isfinite, isnan
+from unicodedata import category
 
 from delaysim.analysis.stats import Estimate
 
 ONE_SEED = "One seed says nothing of how the next would differ, so nothing is ranked: run seed=0,1,2 or more."
 DASH = "–"
+
+
+def printable(text: str) -> str:
+    """Without control characters and marks that turn the direction of writing."""
+    return "".join(c if c in "\n\t" or category(c)[0] != "C" else "\N{REPLACEMENT CHARACTER}" for c in text)
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -16,7 +22,10 @@ def number(value: float, digits: int = 3) -> str:
 
 def signed(value: float) -> str:
     """With its sign; a true minus."""
-    return f"{value:+.3f}".replace("-", "\N{MINUS SIGN}") if isfinite(value) else DASH
+    if not isfinite(value):
+        return DASH
+    text = f"{value:+.3f}".replace("-", "\N{MINUS SIGN}")
+    return text[1:] if float(text[1:]) == 0 else text
 
 
 def short(value: float) -> str:
