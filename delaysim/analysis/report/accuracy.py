@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
 
+from delaysim.analysis.compare import SAME
 from delaysim.analysis.grid import Cell, Level, spelled
 from delaysim.analysis.report.answer import Answer
 from delaysim.analysis.report.blocks import Block, Figure, Panel, Section, Table
@@ -149,7 +150,7 @@ def _cell_text(answer: Answer, part: Slice, delay: object, level: Level) -> str:
 
 
 def _mark(answer: Answer, part: Slice, delay: object, level: Level) -> str:
-    study, at = answer.study, {answer.study.over: delay, **part.at}
+    at = {answer.study.over: delay, **part.at}
     cells = part.cells[delay]
     if len(cells) < 2 or not answer.ranked:
         return ""
@@ -157,7 +158,9 @@ def _mark(answer: Answer, part: Slice, delay: object, level: Level) -> str:
     if level == best:
         return "*"
     pair = [c for c in answer.contrasts if dict(c.at) == at and {c.a, c.b} == {level, best}]
-    return "°" if pair and not pair[0].verdict.endswith("better") and study.seeds else ""
+    if pair and pair[0].verdict == SAME:
+        return "*"
+    return "°" if pair and not pair[0].verdict.endswith("better") else ""
 
 
 def collapse_section(study: Study) -> Section | None:

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import isnan
 
 from delaysim.analysis.budget import Budget, Step, budgets
+from delaysim.analysis.compare import ONE_SEED as ONE_SHARED
 from delaysim.analysis.compare import OPEN, Contrast, Rule, compare, over_grid
 from delaysim.analysis.grid import spelled
 from delaysim.analysis.report.blocks import Block, Fold, Items, Paragraph, Section, Table
@@ -174,7 +176,7 @@ def _words(answer: Answer) -> list[Block]:
         return [Paragraph(ONE_SEED + " Intervals below are over problems only.", "warning")]
     found = [c for c in answer.contrasts if c.verdict.endswith("better")]
     unclear = sum(c.verdict == OPEN and c.difference.se > 0 for c in answer.contrasts)
-    few = [c for c in answer.contrasts if not c.difference.seed_variance]
+    few = [c for c in answer.contrasts if c.verdict == ONE_SHARED]
     lines = [f"{_beats(study, c)} ({interval(c.difference, sign=True)}, p {p_value(c.p_holm)})"
              for c in sorted(found, key=lambda c: -abs(c.difference.mean))[:3]]  # fmt: skip
     if unclear:
@@ -230,7 +232,7 @@ def contrast_table(answer: Answer, contrasts: Sequence[Contrast], caption: str) 
     again = [f"at equal {'simulated time' if axis == 'sim_time' else axis}" for axis in axes]
     rows = [_contrast_row(study, c, keys, axes) for c in contrasts]
     level = f"{1 - answer.asked.alpha:.0%}"
-    tested = sum(c.difference.seed_variance for c in contrasts)
+    tested = sum(not isnan(c.p_holm) for c in contrasts)
     over = count(tested, "comparison")
     note = f"{caption}; {level} intervals over seeds and problems; p two-sided, Holm-corrected over {over}."
     return Table(note, ("difference", *keys, "", *again, "p", "seeds", "verdict"), tuple(rows), words=1)
