@@ -54,9 +54,10 @@ def _outcome(folder: Path) -> Outcome:
 
 def _scores(rows: pd.DataFrame) -> pd.DataFrame:
     """One line per problem, in order: mean score over sampled responses (the greedy one where none are), and greedy."""
+    keys = ["set", "problem", "cluster"]
+    rows = rows.astype(dict.fromkeys(keys, str))
     greedy = rows["greedy"].to_numpy(bool)
     sampled = rows[~greedy] if not greedy.all() else rows
-    keys = ["set", "problem", "cluster"]
     mean = sampled.groupby(keys, sort=False)["score"].mean().reset_index()
     return mean.assign(greedy=rows[greedy]["score"].to_numpy())
 
