@@ -181,7 +181,7 @@ def line(ax: Any, study: Study, level: Any, key: str, places: list[Any]) -> tupl
         finals = [run.final for run in cell.runs.values()]
         ax.plot([at] * len(finals), finals, marker, color=colour, alpha=0.3, markersize=3, markeredgewidth=0)
     each = [crossed(cell.table()) for _, cell in found]
-    ax.vlines(x, [e.low for e in each], [e.high for e in each], color=colour, linewidth=1)
+    ax.vlines(x, [max(e.low, 0) for e in each], [min(e.high, 1) for e in each], color=colour, linewidth=1)
     ax.plot(x, [e.mean for e in each], color=colour, marker=marker, markersize=4, linewidth=1.6)
     return len(places) - 1 + 0.15, each[-1].mean
 
