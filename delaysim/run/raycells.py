@@ -41,7 +41,8 @@ def run_on_ray(cells: Sequence[Cell], conf: RayConf, tell: Callable[[int, Answer
     """
     ray = _connected(conf.address)
     try:
-        task = ray.remote(num_cpus=conf.cpus, num_gpus=conf.gpus, max_retries=conf.retries)(_cell_here)
+        resources = {"num_cpus": conf.cpus, "num_gpus": conf.gpus}
+        task = ray.remote(**resources, max_retries=conf.retries, scheduling_strategy="SPREAD")(_cell_here)
         place = {"DELAYSIM_CACHE": str(cache_root().absolute())}
         waiting = {task.remote(cell, Path.cwd(), place): number for number, cell in enumerate(cells)}
         try:
