@@ -62,22 +62,26 @@ def test_running_is_killed_without_its_lock_unless_another_machine_gives_a_sign_
     assert states == {"held": "running", "free": "killed", "far": "running", "silent": "killed"}
 
 
-def test_a_sweep_counts_what_it_plans_and_tells_the_time_left_at_its_pace(tmp_path, holding):
-    """Since the start 60 s ago: one run of 300 done, half of another; 50 and 200 are left: 250/350 of 60 s."""
+@pytest.mark.parametrize(("left_s", "left"), [(None, 60 * 250 / 350), (10, 60 * 250 / 350), (5, 25.0)])
+def test_a_sweep_counts_what_it_plans_and_tells_the_time_left_at_its_pace(tmp_path, holding, left_s, left):
+    """Since the start 60 s ago: one run of 300 done, half of another; 50 and 200 are left: 250/350 of 60 s.
+
+    The one that runs has 50 to do: in 5 s it does 10 a second, which is faster, in 10 s 5, which is not.
+    """
     work = {"s/before": 500, "s/done": 300, "s/half": 100, "s/new": 200}
     make_plan(tmp_path, work, age_s=60).close()
     holding(tmp_path / "sweeps/fixed_delay_table-0.lock")
     make_run(tmp_path / "s/before", age_s=1000)
     make_run(tmp_path / "s/done")
-    make_run(tmp_path / "s/half", "running", update=50, left_s=8)
+    make_run(tmp_path / "s/half", "running", update=50, left_s=left_s)
     holding(tmp_path / "s/half/lock")
     make_run(tmp_path / "s/of_no_sweep", "failed", error="no")
     (sweep,) = overview(tmp_path).sweeps
-    assert sweep.left_s == pytest.approx(60 * 250 / 350, rel=0.02)
+    assert sweep.left_s == pytest.approx(left, rel=0.02)
     lines = shown(tmp_path)
     assert lines[0] == f"{tmp_path.name}: 4 runs, 2 done, 1 running, 1 failed"
     assert lines[-1] == "failed of_no_sweep: no"
-    assert lines[1] == "sweep fixed_delay_table: 2 of 4 done, 1 running, 1 waiting; 0:43 left"
+    assert lines[1] == f"sweep fixed_delay_table: 2 of 4 done, 1 running, 1 waiting; 0:{left:.0f} left"
 
 
 def test_an_abandoned_sweep_says_so_and_is_not_watched(tmp_path):

@@ -26,7 +26,7 @@ class Session:
     notes: list[str] = field(default_factory=list)
     """What is to be said of the grid as a whole."""
     cells: int = 0
-    """Of a sweep, those that can run."""
+    """Of a sweep that trains, those refused included."""
     interrupted: bool = False
 
     def tell(self, words: str, outcome: Outcome) -> Outcome:
@@ -47,7 +47,7 @@ class Session:
         if len(self.outcomes) == 1:
             for error in [*wrong.values(), *map(as_error, failed)]:
                 raise error
-        if max(self.cells, len(ended) + len(wrong)) > 1:
+        if self.cells > 1:
             console.print(self._counts(list(ended.values()), len(wrong)), markup=False)
         for outcome in failed:
             if not (self.interrupted and outcome.state == "interrupted"):
@@ -61,9 +61,9 @@ class Session:
     def _counts(self, ended: list[Ended], wrong: int) -> str:
         counts = Counter(outcome.state for outcome in ended) + Counter({"not run": wrong})
         counts["done"] += counts.pop("skipped", 0)
-        counts["not started"] = max(0, self.cells - len(ended))
+        counts["not started"] = self.cells - len(ended) - wrong
         parts = [f"{count} {state}" for state, count in counts.items() if count]
-        return f"{max(self.cells, len(ended)) + wrong} cells: {', '.join(parts)}"
+        return f"{self.cells} cells: {', '.join(parts)}"
 
 
 session = Session()

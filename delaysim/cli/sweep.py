@@ -42,8 +42,8 @@ def sweep(config: DictConfig, context: HydraContext, launcher: Launcher, jobs: S
         if cell.cfg.mode != "train":
             session.tell(cell.words, tried(lambda cell=cell: run_here(cell.cfg)))  # type: ignore[misc]
     train = [cell for cell in cells if cell.cfg.mode == "train"]
-    session.cells = len(train)
     if train:
+        session.cells = len(cells) + len(session.outcomes)
         with announced(_name(config), train):
             _launch(launcher, _unfinished(train))
 
@@ -110,8 +110,9 @@ def on_disk(cell: Cell) -> Ended | None:
     state = RunDir(cell.path).status().get("state")
     if state is None:
         return None
-    error = RunDir(cell.path).status().get("error")
-    return Ended(cell.path, "failed", "its worker died") if state == "running" else Ended(cell.path, state, error)
+    if state != "running":
+        return Ended(cell.path, state, RunDir(cell.path).status().get("error"))
+    return Ended(cell.path, "interrupted" if session.interrupted else "failed", "its worker is gone")
 
 
 def launch(job_overrides: Sequence[Sequence[str]], pool: Pool) -> list[JobReturn]:

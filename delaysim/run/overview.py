@@ -37,9 +37,15 @@ class Seen:
         return 1.0 if ended else float(self.status.get("update", 0) / self.status["updates"])
 
     @property
+    def pace(self) -> float:
+        """The share of its updates that it does a second, 0 where it does not run."""
+        left = self.status.get("left_s") if self.state == "running" else None
+        return (1 - self.progress) / left if left else 0.0
+
+    @property
     def error(self) -> str | None:
-        """What stopped it; what once did is of no interest while it runs."""
-        return None if self.state in ("running", "done") else self.status.get("error")
+        """What went wrong with it, where something did."""
+        return self.status.get("error") if self.state in ("failed", "collapsed") else None
 
 
 @dataclass(frozen=True)
@@ -76,12 +82,15 @@ class Overview:
         return SweepSeen(file, Counter(states.values()), self._left(file) if alive else None, alive)
 
     def _left(self, file: SweepFile) -> float | None:
-        """Work to do over the work done a second since the sweep started, whatever runs it."""
-        progress = {path: self.runs[path].progress for path in file.runs if path in self.runs}
-        recent = [path for path in progress if self.runs[path].written >= file.started]
-        done = sum(progress[path] * file.runs[path] for path in recent)
-        to_do = sum(work * (1 - progress.get(path, 0.0)) for path, work in file.runs.items())
-        return to_do / done * (time.time() - file.started) if done else None
+        """Work to do over the work done a second: by what runs, or since the start where that was faster."""
+        known = {path: self.runs[path] for path in file.runs if path in self.runs}
+        to_do = sum(work * (1 - known[path].progress if path in known else 1) for path, work in file.runs.items())
+        recent = sum(file.runs[path] * run.progress for path, run in known.items() if run.written >= file.started)
+        pace = max(
+            recent / max(1.0, time.time() - file.started),
+            sum(file.runs[path] * run.pace for path, run in known.items()),
+        )
+        return to_do / pace if pace else None
 
 
 def overview(root: Path) -> Overview:

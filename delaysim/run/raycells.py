@@ -1,6 +1,7 @@
 """The cells of a sweep as tasks of a Ray cluster: resources, retries and results are Ray's. Needs the extra `ray`."""
 
 import os
+import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,9 @@ from delaysim.run.runner import Ended
 
 INTERRUPT_S = 60.0
 """After Ctrl-C the cells of the cluster have this long to save their state [wall seconds]."""
+
+CONNECT_S = 10.0
+"""A cluster that is there answers within this time [wall seconds]."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,8 @@ def run_on_ray(cells: Sequence[Cell], conf: RayConf, tell: Callable[[int, Answer
     """
     ray = _connected(conf.address)
     try:
-        task = ray.remote(num_cpus=conf.cpus, num_gpus=conf.gpus, max_retries=conf.retries)(_cell_here)
+        resources = {"num_cpus": conf.cpus, "num_gpus": conf.gpus}
+        task = ray.remote(**resources, max_retries=conf.retries, scheduling_strategy="SPREAD")(_cell_here)
         place = {"DELAYSIM_CACHE": str(cache_root().absolute())}
         waiting = {task.remote(cell, Path.cwd(), place): number for number, cell in enumerate(cells)}
         try:
@@ -88,10 +93,18 @@ def _connected(address: str) -> Any:
         raise UserError("hydra/launcher=ray needs Ray: pip install 'delaysim[ray]'") from error
     local = {"include_dashboard": False} if address == "local" else {}
     try:
+        _answers(address)
         ray.init(address, log_to_driver=False, logging_level="ERROR", **local)
-    except ConnectionError as error:
+    except OSError as error:
         raise UserError(
             f"hydra.launcher.address={address}: there is no Ray cluster; start one with ray start --head "
             "(docs/scaling.md), or give hydra.launcher.address=local"
         ) from error
     return ray
+
+
+def _answers(address: str) -> None:
+    """Raise OSError where nobody listens: Ray itself would try for minutes."""
+    host, _, port = address.rpartition(":")
+    if host and port.isdecimal():
+        socket.create_connection((host, int(port)), timeout=CONNECT_S).close()

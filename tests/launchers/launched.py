@@ -10,8 +10,12 @@ import pytest
 from settings import SMALL, fingerprint
 
 GRID = ("D=0,2", "seed=0,1")
-ENVIRONMENT = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-"""Ray reports nothing and stays on the loopback."""
+ENVIRONMENT = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+    "RAY_worker_niceness": "0",
+}
+"""Ray reports nothing, stays on the loopback, and its workers do not give way to everything else."""
 
 
 def needs(*modules):

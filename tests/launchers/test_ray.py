@@ -1,6 +1,8 @@
 """A Ray cluster of two nodes on this machine: the same rows, from both nodes, also when one is killed."""
 
 import json
+import os
+import signal
 import time
 
 import pytest
@@ -11,11 +13,10 @@ from delaysim.run.overview import overview
 pytestmark = [pytest.mark.launcher, needs("ray")]
 
 
-@pytest.fixture
-def cluster(monkeypatch):
-    """Two nodes of one core each; the second can be killed."""
-    for name, value in ENVIRONMENT.items():
-        monkeypatch.setenv(name, value)
+@pytest.fixture(scope="module")
+def cluster():
+    """Two nodes of one core each; the last test kills the second."""
+    os.environ |= ENVIRONMENT  # read where Ray is imported
     from ray.cluster_utils import Cluster
 
     node = {"num_cpus": 1, "node_ip_address": "127.0.0.1", "object_store_memory": 80 * 2**20}
@@ -46,14 +47,27 @@ def test_a_sweep_on_two_nodes_leaves_the_rows_of_a_serial_one(serial, cluster, t
     assert overview(tmp_path / "runs").sweeps[0].counts == {"done": 4}
 
 
-def test_the_cell_of_a_killed_node_goes_on_elsewhere(serial, cluster, tmp_path):
-    words = ("updates=80", "evaluation.every=40")
-    process = on_ray(cluster, tmp_path, *words, grid=("D=0,2", "seed=0"))
-    end = time.monotonic() + 200
-    while sum(path.stat().st_size > 2000 for path in tmp_path.glob("runs/*/*/updates.jsonl")) < 2:
+def two_running(process, folder):
+    """Wait until two cells of a sweep have trained a few updates."""
+    end = time.monotonic() + 300
+    while sum(path.stat().st_size > 2000 for path in folder.glob("runs/*/*/updates.jsonl")) < 2:
         assert time.monotonic() < end
         assert process.poll() is None
         time.sleep(0.1)
+
+
+def test_ctrl_c_lets_the_cells_of_a_cluster_save_their_state(cluster, tmp_path):
+    process = on_ray(cluster, tmp_path, "updates=100000", grid=("D=0,2,4", "seed=0"))
+    two_running(process, tmp_path)
+    process.send_signal(signal.SIGINT)
+    assert "3 cells: 2 interrupted, 1 not started" in finished(process, code=130)
+    assert [run.state for run in overview(tmp_path / "runs").runs.values()] == ["interrupted"] * 2
+
+
+def test_the_cell_of_a_killed_node_goes_on_elsewhere(serial, cluster, tmp_path):
+    words = ("updates=80", "evaluation.every=40")
+    process = on_ray(cluster, tmp_path, *words, grid=("D=0,2", "seed=0"))
+    two_running(process, tmp_path)
     assert {run.state for run in overview(tmp_path / "runs").runs.values()} == {"running"}
     cluster.remove_node(cluster.second, allow_graceful=False)
     assert "2 cells: 2 done" in finished(process)
