@@ -15,7 +15,7 @@ from delaysim.analysis.report.drawing import draw, label_lines, room
 from delaysim.analysis.report.study import Slice, Study
 from delaysim.analysis.report.words import count, number, short
 
-APART = 0.05
+APART = 0.01
 """Relative difference of two mean lengths that a title calls a difference."""
 
 
@@ -123,18 +123,24 @@ def length_section(study: Study) -> Section:
         "version that made them, trained on or not); means over seeds. A gap at equal version is a bias of the queue; "
         "a shift to the right is the delay."
     )
-    head = (study.by, "cell", "trained on", "generated", "trained / generated")
-    table = Table("Over whole runs, means over seeds [tokens].", head, tuple(rows), left=2)
+    head = (study.by, "cell", "trained on", "generated", "ratio", "ratio at equal version")
+    note = "Over whole runs, means over seeds [tokens]; at equal version the delay itself makes no difference."
+    table = Table(note, head, tuple(rows), left=2)
     return Section("lengths", "Lengths", _length_title(study), [Figure(panels, caption), folded(table)])
 
 
 def _length_title(study: Study) -> str:
-    ratios = [a / b for _, _, _, cell in study.cells() for a, b in [_lengths(study, cell)] if b]
-    if not ratios or max(abs(r - 1) for r in ratios) < APART:
-        return "What is trained on is as long as what is generated"
-    worst = max(ratios, key=lambda r: abs(r - 1))
+    """What the queue picks, apart from what delay alone does."""
+    picks = [_selected(study, cell) for _, _, _, cell in study.cells()]
+    worst = max(picks, key=lambda pick: abs(pick - 1))
+    if not abs(worst - 1) >= APART:
+        return "At equal version, what is trained on is as long as what is generated"
     kind = "longer" if worst > 1 else "shorter"
-    return f"Responses trained on are up to {abs(worst - 1):.0%} {kind} than those generated"
+    return f"At equal version, responses trained on are up to {abs(worst - 1):.0%} {kind} than those generated"
+
+
+def _selected(study: Study, cell: Cell) -> float:
+    return float(np.mean([detail.selected for detail in study.of(cell)]))
 
 
 def _lengths(study: Study, cell: Cell) -> tuple[float, float]:
@@ -151,7 +157,8 @@ def _mean_height(series: Sequence[Array]) -> float:
 def _length_row(study: Study, part: Slice, delay: object, level: Level, cell: Cell) -> tuple[str, ...]:
     trained, generated = _lengths(study, cell)
     where = study.place(part, delay)
-    return study.name(level), where, number(trained, 1), number(generated, 1), number(trained / generated, 3)
+    ratios = trained / generated, _selected(study, cell)
+    return study.name(level), where, number(trained, 1), number(generated, 1), *map(number, ratios)
 
 
 def _length_panel(study: Study, part: Slice, delay: object) -> Panel:

@@ -42,6 +42,8 @@ class Detail:
     """(2, points): updates, mean length of the responses trained on [tokens]."""
     generated: Array
     """(2, points): version, mean length of the responses generated then, trained on or not."""
+    selected: float
+    """Mean length of the groups trained on over that of all groups of the same versions: 1 = the queue picks none."""
     by_delay: pd.DataFrame | None
     """Means of BY_DELAY by delay bin, where delays differ within the run by more than its warm-up."""
     manifest: Mapping[str, Any]
@@ -61,6 +63,7 @@ def read_detail(run: Outcome) -> Detail:
         tau4=fourth_moment(delays) if len(delays) else 0.0,
         trained=_thinned(rows["update"], rows["length_mean"]),
         generated=_thinned(trace["version"], trace["length"]),
+        selected=selected(trace),
         by_delay=None if run.settings["suite"] == "fixed_delay" else _by_delay(run.path / "groups.jsonl"),
         manifest=read_json(run.path / "manifest.json"),
     )
@@ -95,6 +98,14 @@ def _mean_lengths(lists: Any) -> Array:
     if len(flat):
         found[known] = np.add.reduceat(flat.flatten().to_numpy().astype(float), np.r_[0, np.cumsum(sizes)[:-1]]) / sizes
     return found
+
+
+def selected(trace: pd.DataFrame) -> float:
+    """Mean length of consumed groups over the mean of everything that their versions generated."""
+    known = trace[trace["length"].notna()]
+    at_version = known.groupby("version")["length"].transform("mean")
+    consumed = known["update"].notna()
+    return float(known["length"][consumed].mean() / at_version[consumed].mean()) if consumed.any() else float("nan")
 
 
 def _thinned(x: pd.Series, y: pd.Series) -> Array:
