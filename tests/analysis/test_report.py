@@ -8,7 +8,9 @@ import pandas as pd
 import pytest
 from written import N, write_run
 
+from delaysim.analysis.outcomes import load_outcomes
 from delaysim.analysis.report import Asked, page_of
+from delaysim.analysis.report.curves import on_one_axis
 from delaysim.analysis.report.detail import selected
 from delaysim.analysis.settings import run_settings
 from delaysim.cli.report import report
@@ -155,6 +157,22 @@ def test_a_queue_that_picks_short_groups_is_told_from_delay():
     """Of version 0 the short group is trained on (10 of a mean of 20), of version 1 both (10 of 10)."""
     trace = pd.DataFrame({"version": [0, 0, 1, 1], "update": [0, None, 5, 6], "length": [10.0, 30.0, 10.0, 10.0]})
     assert selected(trace) == pytest.approx(30 / 40)
+
+
+@pytest.mark.parametrize("stop", [0, 12])
+def test_a_run_that_a_number_ended_stays_in_every_mean(tmp_path, stop):
+    """Stopped at update 12 of 24 it lacks two of its last three evaluations; at 0 all three: they count 0."""
+    write_run(tmp_path, "gmc", 8, 0)
+    write_run(tmp_path, "gmc", 8, 1, stop=stop)
+    runs = {run.seed: run for run in load_outcomes(tmp_path).runs}
+    assert runs[1].final == pytest.approx(1 / 3 if stop else 0)
+    assert runs[1].collapsed
+    mean = (1 + runs[1].final) / 2
+    seen = Text(page(tmp_path))
+    assert seen.row("GMC", "D=8", "1 of 2") == ("1", f"{mean:.3f}")
+    x, curves = on_one_axis([runs[0], runs[1]], "tokens")
+    assert x[-1] == runs[0].total("tokens")
+    assert curves[:, -1].tolist() == [1, 0]
 
 
 @pytest.mark.slow

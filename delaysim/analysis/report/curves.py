@@ -121,11 +121,15 @@ def _thousands(value: float, _: object) -> str:
 
 
 def on_one_axis(runs: Sequence[Outcome], axis: str) -> tuple[Array, Array]:
-    """Curves of several seeds at the same places: as far as the shortest of them goes."""
+    """Curves of several seeds at the same places: as far as the shortest goes that went to its end.
+
+    One that a number ended counts 0 from there on, as in every mean.
+    """
     first = runs[0].axes[axis]
     if all(np.array_equal(run.axes[axis], first) for run in runs):
         return first, np.stack([run.curve for run in runs])
-    x = np.linspace(0, min(run.total(axis) for run in runs), PIECES)
+    whole = [run for run in runs if run.reached == run.settings["N"]] or runs
+    x = np.linspace(0, min(run.total(axis) for run in whole), PIECES)
     return x, np.stack([np.interp(x, run.axes[axis], run.curve) for run in runs])
 
 

@@ -83,7 +83,13 @@ def _median(column: pd.Series) -> float:
 
 
 def _trace(path: Path) -> pd.DataFrame:
-    """Version, update, delay and mean length of every group that was generated."""
+    """Version, update, delay and mean length of every group that was generated.
+
+    A run that a number ended has no trace: of every group that it consumed.
+    """
+    if not path.exists():
+        columns = ("version", "update", "delay", "length_mean")
+        return read_columns(path.with_name("groups.jsonl"), columns).rename(columns={"length_mean": "length"})
     table = pq.read_table(path, columns=["version", "update", "delay", "lengths"])
     frame = table.drop_columns(["lengths"]).to_pandas()
     return frame.assign(length=_mean_lengths(table["lengths"].combine_chunks()))
