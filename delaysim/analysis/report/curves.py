@@ -52,8 +52,8 @@ def _comparable(study: Study, axis: str) -> bool:
 def _curve_title(study: Study) -> str:
     run = study.runs[0]
     if len(study.runs) == 1:
-        return f"Accuracy rises from {run.curve[0]:.3f} to {run.curve[-1]:.3f}" if run.final > run.curve[0] else (
-            f"Accuracy falls from {run.curve[0]:.3f} to {run.curve[-1]:.3f}")  # fmt: skip
+        kind = "rises" if run.curve[-1] > run.curve[0] else "falls"
+        return f"Accuracy {kind} from {run.curve[0]:.3f} to {run.curve[-1]:.3f} at the last evaluation"
     cells = study.slices[0].cells.get(study.delays[-1], {})
     means = {level: np.mean([run.curve for run in cell.runs.values()], axis=0) for level, cell in cells.items()}
     level_half = study.base + (max(float(curve.max()) for curve in means.values()) - study.base) / 2

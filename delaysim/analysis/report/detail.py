@@ -35,6 +35,8 @@ class Detail:
     """Each of MEASURES over the last LATE of the updates; ratio_max as a median."""
     whole: Mapping[str, float]
     """Means of MEASURES, and SUMS, over the whole run."""
+    series: Mapping[str, Array]
+    """Each of MEASURES, (2, points): updates, means over stretches of them."""
     delays: Mapping[int, int]
     """Realised delay to consumed groups."""
     tau4: float
@@ -59,6 +61,7 @@ def read_detail(run: Outcome) -> Detail:
     return Detail(
         late=_late(rows),
         whole={name: _mean(rows[name]) for name in MEASURES} | {name: float(rows[name].sum()) for name in SUMS},
+        series={name: _thinned(rows["update"], rows[name]) for name in MEASURES},
         delays=dict(zip(values.tolist(), counts.tolist(), strict=True)),
         tau4=fourth_moment(delays) if len(delays) else 0.0,
         trained=_thinned(rows["update"], rows["length_mean"]),
