@@ -54,7 +54,7 @@ test-vllm: $(VLLM)/.installed
 
 bench: $(VENV)/.dev
 	$(PIP) install -c constraints.txt -e '.[bench]'
-	$(BIN)/python benchmarks/clock.py && $(BIN)/python benchmarks/overhead.py && $(BIN)/python benchmarks/estimators.py && $(BIN)/python benchmarks/two_devices.py && $(BIN)/python benchmarks/vs_trl.py
+	$(BIN)/python benchmarks/clock.py && $(BIN)/python benchmarks/overhead.py && $(BIN)/python benchmarks/estimators.py && $(BIN)/python benchmarks/report.py && $(BIN)/python benchmarks/two_devices.py && $(BIN)/python benchmarks/vs_trl.py
 
 figure: $(VENV)/.installed
 	$(BIN)/python analysis/fixed_delay.py

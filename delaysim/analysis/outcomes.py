@@ -90,7 +90,7 @@ class Outcome:
     @property
     def time_per_update(self) -> float:
         """[sim units]."""
-        return self.total("sim_time") / self.reached
+        return self.total("sim_time") / max(self.reached, 1)
 
 
 @dataclass(frozen=True)
@@ -146,8 +146,21 @@ def _outcome(run: Path, state: str) -> Outcome | None:
         greedy=greedy,
         axes=_axes(rows, due, identity["B"] * identity["G"]),
         reached=len(rows),
-        moments=read_json(run / "moments.json"),
+        moments=_moments(run),
     )
+
+
+def _moments(run: Path) -> dict[str, float]:
+    """Of the trace; a run that a number ended has none, and those that its consumed groups tell."""
+    if (run / "moments.json").exists():
+        return dict(read_json(run / "moments.json"))
+    groups = read_columns(run / "groups.jsonl", ("delay", "version"))
+    if groups.empty:
+        return {}
+    delays = groups["delay"].to_numpy(float)
+    shares = {"version0_share": float((groups["version"] == 0).mean())}
+    quantiles = {f"delay_p{q}": float(np.percentile(delays, q)) for q in (5, 50, 95, 99)}
+    return {"delay_mean": float(delays.mean()), "delay_max": float(delays.max()), **quantiles, **shares}
 
 
 def planned(n: int, every: int | None) -> list[int]:

@@ -18,8 +18,8 @@ BLOCK = 2**20
 def read_columns(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     """The named columns of a JSON-lines file, null where a row lacks one; a torn last line is left out.
 
-    Names come as categories. Only these columns are made, of the types the first row has; where a later row does not
-    fit them, or the first lacks one, the whole file is looked at first, at twice the time.
+    Only these columns are made, of the types the first row has; where a later row does not fit them, or the first
+    lacks one, the whole file is looked at first, at twice the time.
     """
     data = path.read_bytes() if path.exists() else b""
     whole = data[: data.rfind(b"\n") + 1]
@@ -28,9 +28,7 @@ def read_columns(path: Path, columns: Sequence[str]) -> pd.DataFrame:
     table = _by_first_row(whole, columns)
     table = _by_all_rows(whole) if table is None else table
     missing = [name for name in columns if name not in table.column_names]
-    known = table.select([name for name in columns if name not in missing])
-    names = [field.name for field in known.schema if pa.types.is_string(field.type)]
-    frame = known.to_pandas(categories=names)
+    frame = table.select([name for name in columns if name not in missing]).to_pandas()
     return frame.assign(**dict.fromkeys(missing))[list(columns)]
 
 

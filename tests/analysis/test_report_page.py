@@ -185,6 +185,7 @@ def test_labels_of_numbers_in_a_drawing_keep_their_digits():
     assert "0.123456" in draw(paint).svg
 
 
+@pytest.mark.slow
 def test_a_tokenizer_that_is_gone_leaves_ids_and_says_so(tmp_path):
     model = tmp_path / "gone"
     model.mkdir()

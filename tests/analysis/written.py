@@ -31,9 +31,12 @@ def _config(suite, *overrides):
     )  # fmt: skip
 
 
-def write_run(root, estimator="grpo", D=0, seed=0, right=1.0, base=0.5, overrides=(), suite="fixed_delay", **changes):
+def write_run(
+    root, estimator="grpo", D=0, seed=0, right=1.0, base=0.5, overrides=(), stop=None, suite="fixed_delay", **changes
+):
     """A finished run: `base` before training, then `right` at every evaluation; shares of every problem, in halves.
 
+    `stop`: a number that is not finite ended it at this update; then it has no trace and no moments, as a real one.
     `changes` to `status`, `leg`, `problem` (a function from number to name), `tokens`, `log`.
     """
     name = f"{estimator}-D{D}-s{seed}" + "".join(f"-{o.replace('=', '')}" for o in overrides if "path" not in o)
@@ -49,11 +52,15 @@ def write_run(root, estimator="grpo", D=0, seed=0, right=1.0, base=0.5, override
     _json(
         path / "status.json", **{"state": "done", "update": N, "updates": N, "error": None} | changes.get("status", {})
     )
+    n = N if stop is None else stop
     (path / "run.log").write_text(changes.get("log", "running\n"))
-    _rows(path / "evals.jsonl", _evals(base, right, changes))
-    delays = np.minimum(np.arange(N), D)
+    _rows(path / "evals.jsonl", (row for row in _evals(base, right, changes) if row["update"] <= n))
+    delays = np.minimum(np.arange(n), D)
     _rows(path / "updates.jsonl", [_update(n, int(d), D) for n, d in enumerate(delays)])
     _rows(path / "groups.jsonl", [_group(n, g, int(d)) for n, d in enumerate(delays) for g in range(B)])
+    if stop is not None:
+        _json(path / "status.json", state="collapsed", update=n, updates=N, error="the gradient is not finite")
+        return path
     _trace(path / "trace.parquet", np.repeat(delays, B))
     shares = {"version0_share": float((np.arange(N) <= D).mean()), "never_trained_share": 0.25}
     _json(path / "moments.json", delay_mean=float(delays.mean()), delay_mean_steady=float(D), delay_p5=0.0,
@@ -73,7 +80,7 @@ def _update(n, delay, D):
 
 def _group(n, g, delay):
     measures = {"ess": 1 / (1 + delay), "ratio_max": 1.0, "kept": 1.0, "removed": 0.0, "intervention": 0.0}
-    return {"update": n, "group": n * B + g, "delay": delay} | measures
+    return {"update": n, "group": n * B + g, "delay": delay, "version": n - delay, "length_mean": 10.0} | measures
 
 
 def _evals(base, right, changes):

@@ -7,7 +7,7 @@ from math import isnan
 
 from delaysim.analysis.budget import Budget, Step, budgets
 from delaysim.analysis.compare import ONE_SEED as ONE_SHARED
-from delaysim.analysis.compare import OPEN, Contrast, Rule, compare, over_grid
+from delaysim.analysis.compare import OPEN, SAME, Contrast, Rule, compare, over_grid
 from delaysim.analysis.grid import spelled
 from delaysim.analysis.report.blocks import Block, Fold, Items, Paragraph, Section, Table
 from delaysim.analysis.report.study import Study
@@ -89,9 +89,8 @@ def headline(answer: Answer) -> str:
 def affordable(known: Sequence[Budget], study: Study, tolerance: float) -> str:
     """Who affords which delay, the largest first."""
     if not any(budget.largest for budget in known):
-        return (
-            f"At {count(len(study.seeds), 'seed')} no delay of the grid is shown to cost less than {points(tolerance)}"
-        )
+        shared = ranges({len(step.seeds) for budget in known for step in budget.steps if step.delay})
+        return f"At {shared} seeds no delay of the grid is shown to cost less than {points(tolerance)}"
     by_delay: dict[float, list[str]] = {}
     for budget in sorted(known, key=lambda b: -(b.largest or 0)):
         alike = len({other.largest for other in known if other.level == budget.level}) == 1
@@ -115,7 +114,7 @@ def _verb(names: Sequence[str]) -> str:
 def ranking(answer: Answer) -> str:
     """How many differences are separable, and the largest."""
     found = [c for c in answer.contrasts if c.verdict.endswith("better")]
-    total = count(len(answer.contrasts), "difference")
+    total = count(sum(c.verdict != SAME for c in answer.contrasts), "difference")
     if not found:
         return f"Not separable: none of {total} holds at {1 - answer.asked.alpha:.0%}"
     largest = max(found, key=lambda c: abs(c.difference.mean))
@@ -175,12 +174,12 @@ def _words(answer: Answer) -> list[Block]:
     if len(study.seeds) == 1:
         return [Paragraph(ONE_SEED + " Intervals below are over problems only.", "warning")]
     found = [c for c in answer.contrasts if c.verdict.endswith("better")]
-    unclear = sum(c.verdict == OPEN and c.difference.se > 0 for c in answer.contrasts)
+    unclear = sum(c.verdict == OPEN for c in answer.contrasts)
     few = [c for c in answer.contrasts if c.verdict == ONE_SHARED]
     lines = [f"{_beats(study, c)} ({interval(c.difference, sign=True)}, p {p_value(c.p_holm)})"
              for c in sorted(found, key=lambda c: -abs(c.difference.mean))[:3]]  # fmt: skip
     if unclear:
-        lines.append(f"{count(unclear, 'difference')} not separable at {len(study.seeds)} seeds")
+        lines.append(f"{count(unclear, 'difference')} not separable")
     if few:
         lines.append(f"{count(len(few), 'difference')} with one shared seed: not ranked")
     return [Items(tuple(lines))] if lines else []
@@ -257,8 +256,6 @@ def _differs(c: Contrast, axis: str) -> bool:
 def _verdict(study: Study, c: Contrast) -> str:
     if c.verdict.endswith("better"):
         return f"{study.name(c.a if c.difference.mean > 0 else c.b)} better"
-    if c.verdict == OPEN and c.difference.mean == c.difference.se == 0:
-        return "the same scores"
     if c.verdict == OPEN and c.more_seeds:
         more = "needs more problems" if c.more_seeds == float("inf") else count(int(c.more_seeds), "more seed")
         return f"{OPEN} ({more})"

@@ -52,8 +52,8 @@ def _comparable(study: Study, axis: str) -> bool:
 def _curve_title(study: Study) -> str:
     run = study.runs[0]
     if len(study.runs) == 1:
-        return f"Accuracy rises from {run.curve[0]:.3f} to {run.curve[-1]:.3f}" if run.final > run.curve[0] else (
-            f"Accuracy falls from {run.curve[0]:.3f} to {run.curve[-1]:.3f}")  # fmt: skip
+        kind = "rises" if run.curve[-1] > run.curve[0] else "falls"
+        return f"Accuracy {kind} from {run.curve[0]:.3f} to {run.curve[-1]:.3f} at the last evaluation"
     cells = study.slices[0].cells.get(study.delays[-1], {})
     means = {level: np.mean([run.curve for run in cell.runs.values()], axis=0) for level, cell in cells.items()}
     level_half = study.base + (max(float(curve.max()) for curve in means.values()) - study.base) / 2
@@ -121,11 +121,15 @@ def _thousands(value: float, _: object) -> str:
 
 
 def on_one_axis(runs: Sequence[Outcome], axis: str) -> tuple[Array, Array]:
-    """Curves of several seeds at the same places: as far as the shortest of them goes."""
+    """Curves of several seeds at the same places: as far as the shortest goes that went to its end.
+
+    One that a number ended counts 0 from there on, as in every mean.
+    """
     first = runs[0].axes[axis]
     if all(np.array_equal(run.axes[axis], first) for run in runs):
         return first, np.stack([run.curve for run in runs])
-    x = np.linspace(0, min(run.total(axis) for run in runs), PIECES)
+    whole = [run for run in runs if run.reached == run.settings["N"]] or runs
+    x = np.linspace(0, min(run.total(axis) for run in whole), PIECES)
     return x, np.stack([np.interp(x, run.axes[axis], run.curve) for run in runs])
 
 

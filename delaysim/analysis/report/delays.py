@@ -13,9 +13,9 @@ from delaysim.analysis.report.curves import few
 from delaysim.analysis.report.detail import Array
 from delaysim.analysis.report.drawing import draw, label_lines, room
 from delaysim.analysis.report.study import Slice, Study
-from delaysim.analysis.report.words import count, number, short
+from delaysim.analysis.report.words import count, number, share, short
 
-APART = 0.05
+APART = 0.01
 """Relative difference of two mean lengths that a title calls a difference."""
 
 
@@ -39,8 +39,7 @@ def delay_section(study: Study) -> Section:
 def _title(study: Study) -> str:
     last = study.delays[-1]
     found = [run for run in study.runs if run.settings.get(study.over) == last]
-    mean = np.mean([run.moments["delay_mean"] for run in found])
-    base = np.mean([run.moments["version0_share"] for run in found])
+    mean, base = (_known_mean([run.moments.get(name) for run in found]) for name in ("delay_mean", "version0_share"))
     text = f"Asked for {study.at(last)}, groups were {mean:.1f} updates old on average"
     return text + (f", {base:.0%} of them from the untrained policy" if base > 0.02 else "")
 
@@ -50,12 +49,15 @@ def _row(study: Study, part: Slice, delay: object, level: Level, cell: Cell) -> 
     values = [_mean_of(cell, name) for name in names]
     shares = [_mean_of(cell, name) for name in ("version0_share", "never_trained_share")]
     asked = study.place(part, delay)
-    return study.name(level), asked, *(number(v, 1) for v in values), *(f"{v:.0%}" for v in shares)
+    return study.name(level), asked, *(number(v, 1) for v in values), *map(share, shares)
 
 
 def _mean_of(cell: Cell, name: str) -> float:
-    found = [run.moments.get(name) for run in cell.runs.values()]
-    known = [value for value in found if value is not None]
+    return _known_mean([run.moments.get(name) for run in cell.runs.values()])
+
+
+def _known_mean(values: Sequence[float | None]) -> float:
+    known = [value for value in values if value is not None]
     return float(np.mean(known)) if known else float("nan")
 
 
@@ -89,14 +91,14 @@ def _paint_distribution(ax: Axes, study: Study, cells: Mapping[Level, Cell], del
     ends, words = [], []
     asked = float(delay) if study.over in ("D", "eta") and isinstance(delay, int | float) else None
     for level, cell in cells.items():
-        pooled = sorted(_pooled(study, cell).items())
+        if not (pooled := sorted(_pooled(study, cell).items())):
+            continue
         x, n = np.array([d for d, _ in pooled]), np.array([c for _, c in pooled])
-        share = n.cumsum() / n.sum()
         colour = "#6a6b6c" if same else study.look(level)[0]
-        x, share = np.r_[x[0], x], np.r_[0, share]
-        ax.step(x, share, where="post", color=colour, linewidth=1.5)
+        x, below = np.r_[x[0], x], np.r_[0, n.cumsum() / n.sum()]
+        ax.step(x, below, where="post", color=colour, linewidth=1.5)
         ends.append((study.name(level), float(x[-1]), 1.0, colour))
-        who, half = "all" if same else study.name(level), x[share >= 0.5][0]
+        who, half = "all" if same else study.name(level), x[below >= 0.5][0]
         words.append(f"{who}: half of the groups at {half:g} or less, largest {x[-1]:g}")
     if asked is not None:
         ax.axvline(asked, color="#010203", linewidth=0.8, linestyle=(0, (1, 2)))
@@ -123,18 +125,24 @@ def length_section(study: Study) -> Section:
         "version that made them, trained on or not); means over seeds. A gap at equal version is a bias of the queue; "
         "a shift to the right is the delay."
     )
-    head = (study.by, "cell", "trained on", "generated", "trained / generated")
-    table = Table("Over whole runs, means over seeds [tokens].", head, tuple(rows), left=2)
+    head = (study.by, "cell", "trained on", "generated", "ratio", "ratio at equal version")
+    note = "Over whole runs, means over seeds [tokens]; at equal version the delay itself makes no difference."
+    table = Table(note, head, tuple(rows), left=2)
     return Section("lengths", "Lengths", _length_title(study), [Figure(panels, caption), folded(table)])
 
 
 def _length_title(study: Study) -> str:
-    ratios = [a / b for _, _, _, cell in study.cells() for a, b in [_lengths(study, cell)] if b]
-    if not ratios or max(abs(r - 1) for r in ratios) < APART:
-        return "What is trained on is as long as what is generated"
-    worst = max(ratios, key=lambda r: abs(r - 1))
+    """What the queue picks, apart from what delay alone does."""
+    picks = [pick for _, _, _, cell in study.cells() if np.isfinite(pick := _selected(study, cell))]
+    worst = max(picks, key=lambda pick: abs(pick - 1), default=1.0)
+    if abs(worst - 1) < APART:
+        return "At equal version, what is trained on is as long as what is generated"
     kind = "longer" if worst > 1 else "shorter"
-    return f"Responses trained on are up to {abs(worst - 1):.0%} {kind} than those generated"
+    return f"At equal version, responses trained on are up to {abs(worst - 1):.0%} {kind} than those generated"
+
+
+def _selected(study: Study, cell: Cell) -> float:
+    return float(np.mean([detail.selected for detail in study.of(cell)]))
 
 
 def _lengths(study: Study, cell: Cell) -> tuple[float, float]:
@@ -151,7 +159,8 @@ def _mean_height(series: Sequence[Array]) -> float:
 def _length_row(study: Study, part: Slice, delay: object, level: Level, cell: Cell) -> tuple[str, ...]:
     trained, generated = _lengths(study, cell)
     where = study.place(part, delay)
-    return study.name(level), where, number(trained, 1), number(generated, 1), number(trained / generated, 3)
+    ratios = trained / generated, _selected(study, cell)
+    return study.name(level), where, number(trained, 1), number(generated, 1), *map(number, ratios)
 
 
 def _length_panel(study: Study, part: Slice, delay: object) -> Panel:

@@ -35,6 +35,8 @@ class Detail:
     """Each of MEASURES over the last LATE of the updates; ratio_max as a median."""
     whole: Mapping[str, float]
     """Means of MEASURES, and SUMS, over the whole run."""
+    series: Mapping[str, Array]
+    """Each of MEASURES, (2, points): updates, means over stretches of them."""
     delays: Mapping[int, int]
     """Realised delay to consumed groups."""
     tau4: float
@@ -42,6 +44,8 @@ class Detail:
     """(2, points): updates, mean length of the responses trained on [tokens]."""
     generated: Array
     """(2, points): version, mean length of the responses generated then, trained on or not."""
+    selected: float
+    """Mean length of the groups trained on over that of all groups of the same versions: 1 = the queue picks none."""
     by_delay: pd.DataFrame | None
     """Means of BY_DELAY by delay bin, where delays differ within the run by more than its warm-up."""
     manifest: Mapping[str, Any]
@@ -57,10 +61,12 @@ def read_detail(run: Outcome) -> Detail:
     return Detail(
         late=_late(rows),
         whole={name: _mean(rows[name]) for name in MEASURES} | {name: float(rows[name].sum()) for name in SUMS},
+        series={name: _thinned(rows["update"], rows[name]) for name in MEASURES},
         delays=dict(zip(values.tolist(), counts.tolist(), strict=True)),
         tau4=fourth_moment(delays) if len(delays) else 0.0,
         trained=_thinned(rows["update"], rows["length_mean"]),
         generated=_thinned(trace["version"], trace["length"]),
+        selected=selected(trace),
         by_delay=None if run.settings["suite"] == "fixed_delay" else _by_delay(run.path / "groups.jsonl"),
         manifest=read_json(run.path / "manifest.json"),
     )
@@ -80,7 +86,13 @@ def _median(column: pd.Series) -> float:
 
 
 def _trace(path: Path) -> pd.DataFrame:
-    """Version, update, delay and mean length of every group that was generated."""
+    """Version, update, delay and mean length of every group that was generated.
+
+    A run that a number ended has no trace: of every group that it consumed.
+    """
+    if not path.exists():
+        columns = ("version", "update", "delay", "length_mean")
+        return read_columns(path.with_name("groups.jsonl"), columns).rename(columns={"length_mean": "length"})
     table = pq.read_table(path, columns=["version", "update", "delay", "lengths"])
     frame = table.drop_columns(["lengths"]).to_pandas()
     return frame.assign(length=_mean_lengths(table["lengths"].combine_chunks()))
@@ -95,6 +107,14 @@ def _mean_lengths(lists: Any) -> Array:
     if len(flat):
         found[known] = np.add.reduceat(flat.flatten().to_numpy().astype(float), np.r_[0, np.cumsum(sizes)[:-1]]) / sizes
     return found
+
+
+def selected(trace: pd.DataFrame) -> float:
+    """Mean length of consumed groups over the mean of everything that their versions generated."""
+    known = trace[trace["length"].notna()]
+    at_version = known.groupby("version")["length"].transform("mean")
+    consumed = known["update"].notna()
+    return float(known["length"][consumed].mean() / at_version[consumed].mean()) if consumed.any() else float("nan")
 
 
 def _thinned(x: pd.Series, y: pd.Series) -> Array:

@@ -67,15 +67,18 @@ def _with_what(
     manifests: Sequence[Mapping[str, Any]], legs: Sequence[Mapping[str, Any]]
 ) -> Iterable[tuple[str, str, str]]:
     code = Counter(_code(manifest["code"]) for manifest in manifests)
-    machines = Counter(
-        f"{leg['machine']['cpu']}, {leg['machine']['cores']} cores, {leg['threads']} threads" for leg in legs
-    )
+    machines = Counter(_machine(leg) for leg in legs)
     python = Counter(f"Python {leg['machine']['python']}" for leg in legs)
     packages = Counter(", ".join(f"{name} {version}" for name, version in leg["packages"].items()) for leg in legs)
     for name, found in (("code", code), ("machine", machines), ("python", python), ("packages", packages)):
         for i, (text, n) in enumerate(found.most_common()):
             yield name if i == 0 else "", f"{n:,}", text
     yield "this page", "", f"delaysim {__version__}"
+
+
+def _machine(leg: Mapping[str, Any]) -> str:
+    machine = leg["machine"]
+    return f"{machine['cpu']}, {count(machine['cores'], 'core')}, {count(leg['threads'], 'thread')}"
 
 
 def _code(code: Mapping[str, Any]) -> str:

@@ -8,8 +8,10 @@ import jinja2
 from markupsafe import Markup, escape
 
 from delaysim.analysis.grid import spelled
+from delaysim.analysis.outcomes import Outcome
 from delaysim.analysis.report.accuracy import accuracy_section, collapse_section
 from delaysim.analysis.report.answer import Answer, Asked, answer_section, headline
+from delaysim.analysis.report.benchmarks import benchmark_section
 from delaysim.analysis.report.blocks import Block, Figure, Fold, Section, Switch, Table
 from delaysim.analysis.report.colours import definitions
 from delaysim.analysis.report.curves import curve_section
@@ -35,10 +37,14 @@ class Content:
     sections: Sequence[Section]
 
 
-def content(studies: Sequence[Study], asked: Asked, missing: Sequence[LeftOut]) -> Content:
+def content(
+    studies: Sequence[Study], asked: Asked, missing: Sequence[LeftOut], evaluations: Sequence[Outcome] = ()
+) -> Content:
     """Sections of every study, then what holds for all."""
     answers = [Answer(study, asked) for study in studies]
-    sections = [section for i, answer in enumerate(answers) for section in _numbered(answer, i, len(answers))]
+    sections = [
+        section for i, answer in enumerate(answers) for section in _numbered(answer, i, len(answers), evaluations)
+    ]
     return Content(
         title="; ".join(headline(answer) for answer in answers),
         summary=[_summary(study) for study in studies],
@@ -46,20 +52,21 @@ def content(studies: Sequence[Study], asked: Asked, missing: Sequence[LeftOut]) 
     )
 
 
-def _numbered(answer: Answer, i: int, of: int) -> Iterator[Section]:
+def _numbered(answer: Answer, i: int, of: int, evaluations: Sequence[Outcome]) -> Iterator[Section]:
     """Keys that are unique on the page, and the study's name where there are several."""
-    for section in _sections(answer):
+    for section in _sections(answer, evaluations):
         name = f"{section.name}, {answer.study.suite}" if of > 1 else section.name
         yield Section(f"{section.key}-{i}" if of > 1 else section.key, name, section.title, section.blocks)
 
 
-def _sections(answer: Answer) -> Iterator[Section]:
+def _sections(answer: Answer, evaluations: Sequence[Outcome]) -> Iterator[Section]:
     study = answer.study
     yield answer_section(answer)
     yield accuracy_section(answer)
     yield curve_section(study)
     yield from filter(None, (trade_section(study), collapse_section(study)))
     yield from sweep_sections(study)
+    yield from filter(None, [benchmark_section(study, evaluations)])
     yield delay_section(study)
     yield ratio_section(study)
     yield length_section(study)

@@ -9,7 +9,7 @@ from matplotlib.ticker import LogLocator
 from delaysim.analysis.grid import Cell, Level
 from delaysim.analysis.report.blocks import Block, Figure, Panel, Section, Table, folded
 from delaysim.analysis.report.colours import MUTED
-from delaysim.analysis.report.detail import LATE
+from delaysim.analysis.report.detail import LATE, POINTS
 from delaysim.analysis.report.drawing import DelayAxis, draw, label_lines, room
 from delaysim.analysis.report.study import NAMES, Slice, Study
 from delaysim.analysis.report.words import short
@@ -38,9 +38,44 @@ def ratio_section(study: Study) -> Section:
     if numeric:
         panels = [_panel(study, part, measure) for measure in SHOWN if _known(study, measure)]
         blocks.append(Figure(tuple(panels), caption + (f"Drawn for {part.name}." if part.at else "")))
+    else:
+        blocks.append(_over_updates(study, part))
     blocks += _by_realised(study, part)
     blocks.append(folded(_table(study)))
     return Section("ratios", "Ratios", _title(study, part), blocks)
+
+
+def _over_updates(study: Study, part: Slice) -> Figure:
+    """Where there is one delay: how the measures go on within a run."""
+    cells = part.cells[study.delays[-1]]
+    known = [name for name in SHOWN if any(d.series[name].size for cell in cells.values() for d in study.of(cell))]
+    panels = tuple(_update_panel(study, cells, measure) for measure in known)
+    return Figure(
+        panels, f"Means over {POINTS} stretches of the run and over seeds, {study.place(part, study.delays[-1])}."
+    )
+
+
+def _update_panel(study: Study, cells: Mapping[Level, Cell], measure: str) -> Panel:
+    names = [study.name(level) for level in cells]
+    return draw(lambda ax: _paint_updates(ax, study, cells, measure), right=room(names), title=SHOWN[measure])
+
+
+def _paint_updates(ax: Axes, study: Study, cells: Mapping[Level, Cell], measure: str) -> str:
+    ends, words = [], []
+    for level, cell in cells.items():
+        series = [s for s in (detail.series[measure] for detail in study.of(cell)) if s.size]
+        if not series:
+            continue
+        points = min(s.shape[1] for s in series)
+        x, y = np.mean([s[:, :points] for s in series], axis=0)
+        ax.plot(x, y, color=study.look(level)[0], linewidth=1.5)
+        ends.append((study.name(level), float(x[-1]), float(y[-1]), study.look(level)[0]))
+        words.append(f"{study.name(level)} {short(y[0])} to {short(y[-1])}")
+    _scale(ax, measure)
+    ax.set_xlim(left=0)
+    ax.set_xlabel("learner updates")
+    label_lines(ax, ends)
+    return f"{SHOWN[measure]} against updates. {'; '.join(words)}."
 
 
 def _title(study: Study, part: Slice) -> str:

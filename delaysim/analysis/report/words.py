@@ -20,6 +20,11 @@ def number(value: float, digits: int = 3) -> str:
     return f"{value:.{digits}f}" if isfinite(value) else DASH
 
 
+def share(value: float) -> str:
+    """In whole percent."""
+    return f"{value:.0%}" if isfinite(value) else DASH
+
+
 def signed(value: float) -> str:
     """With its sign; a true minus."""
     if not isfinite(value):
