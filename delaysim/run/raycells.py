@@ -61,7 +61,9 @@ def _collect(ray: Any, cells: Sequence[Cell], waiting: dict[Any, int], tell: Cal
         try:
             answer: Answer = ray.get(done)
         except ray.exceptions.RayError as error:
-            answer = Ended(cells[number].path, "failed", f"Ray gave it up: {str(error).strip().splitlines()[0]}")
+            lines = str(error).strip().splitlines()  # an error in a task comes with its traceback
+            said = lines[-1] if isinstance(error, ray.exceptions.RayTaskError) else lines[0]
+            answer = Ended(cells[number].path, "failed", f"Ray gave it up: {said}")
         tell(number, answer)
 
 
