@@ -160,6 +160,7 @@ def test_a_queue_that_picks_short_groups_is_told_from_delay():
     assert selected(trace) == pytest.approx(30 / 40)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", [0, 12])
 def test_a_run_that_a_number_ended_stays_in_every_mean(tmp_path, stop):
     """Stopped at update 12 of 24 it lacks two of its last three evaluations; at 0 all three: they count 0."""
