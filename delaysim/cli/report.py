@@ -17,15 +17,27 @@ EXAMPLES = """examples:
 def report(arguments: list[str]) -> int:
     """0, or UserError."""
     options = _parser().parse_args(arguments)
-    if options.tolerance <= 0:
-        raise UserError(f"--tolerance {options.tolerance:g}: give the loss you accept, above 0, e.g. --tolerance 0.02")
+    _check(options)
     from delaysim.analysis.report import Asked, page_of
 
     asked = Asked(options.tolerance, options.alpha)
     page = page_of([Path(text) for text in options.runs], dict(map(condition, options.where)), asked).encode()
-    write_atomic(options.out, page)
+    try:
+        write_atomic(options.out, page)
+    except OSError as error:
+        raise UserError(f"-o {options.out}: {error.strerror}; give a file that can be written") from None
     print(f"{options.out}: {len(page) / 1e6:.2f} MB, complete by itself; open it in a browser")
     return 0
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Before anything is read."""
+    if options.tolerance <= 0:
+        raise UserError(f"--tolerance {options.tolerance:g}: give the loss you accept, above 0, e.g. --tolerance 0.02")
+    if not 0 < options.alpha < 1:
+        raise UserError(f"--alpha {options.alpha:g}: give a chance of error between 0 and 1, e.g. --alpha 0.05")
+    if options.out.is_dir() or not options.out.parent.is_dir():
+        raise UserError(f"-o {options.out}: give a file in a folder that is there, e.g. -o report.html")
 
 
 def _parser() -> argparse.ArgumentParser:

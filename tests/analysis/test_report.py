@@ -106,9 +106,10 @@ def test_areas_over_the_grid_are_the_primary_endpoint(seen):
 
 
 def test_the_best_of_a_delay_is_marked_and_what_is_not_separable_from_it(seen):
+    """At D=0 all three are one run."""
     assert seen.row("GMC", "1.000 ±0.000*") == ("1.000 ±0.000*",)
-    assert seen.row("GRPO", "1.000 ±0.000°") == ("0.500 ±0.000",)
-    assert seen.row("TIC", "1.000 ±0.000°") == ("0.333 ±0.717° (1 of 3 collapsed)",)
+    assert seen.row("GRPO", "1.000 ±0.000*") == ("0.500 ±0.000",)
+    assert seen.row("TIC", "1.000 ±0.000*") == ("0.333 ±0.717° (1 of 3 collapsed)",)
 
 
 def test_collapsed_runs_are_counted_by_cell_and_stay_in_the_mean(seen):
@@ -159,6 +160,7 @@ def test_a_queue_that_picks_short_groups_is_told_from_delay():
     assert selected(trace) == pytest.approx(30 / 40)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stop", [0, 12])
 def test_a_run_that_a_number_ended_stays_in_every_mean(tmp_path, stop):
     """Stopped at update 12 of 24 it lacks two of its last three evaluations; at 0 all three: they count 0."""
@@ -247,5 +249,19 @@ def test_the_command_writes_one_file_and_says_so(grid, tmp_path, capsys):
     assert re.fullmatch(rf"{out}: 0\.\d\d MB, complete by itself; open it in a browser\n", capsys.readouterr().out)
     with pytest.raises(UserError, match=r"--tolerance 0: give the loss you accept"):
         report([str(grid), "--tolerance", "0"])
+    with pytest.raises(UserError, match=r"--alpha 2: give a chance of error between 0 and 1"):
+        report([str(grid), "--alpha", "2"])
+    with pytest.raises(UserError, match=r"-o .*nowhere/page.html: give a file in a folder that is there"):
+        report([str(grid), "-o", str(tmp_path / "nowhere/page.html")])
     with pytest.raises(UserError, match=r"no run has D=3; the runs have D=0, 8"):
         report([str(grid), "--where", "D=3", "-o", str(out)])
+
+
+@pytest.mark.slow
+def test_a_damaged_trace_is_one_line_that_says_what_to_do(tmp_path):
+    run = write_run(tmp_path, "gmc", 8, 0)
+    (run / "trace.parquet").write_bytes(b"PAR1 no more")
+    with pytest.raises(UserError, match=r"trace.parquet: .*move this file away to use groups.jsonl"):
+        page(tmp_path)
+    (run / "trace.parquet").unlink()
+    assert Text(page(tmp_path)).row("GMC", "D=8", "6.5")

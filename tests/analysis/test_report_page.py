@@ -78,12 +78,14 @@ def parsed(hostile):
     return Parsed(hostile)
 
 
+@pytest.mark.slow
 def test_nothing_that_others_wrote_becomes_markup(parsed):
     assert set(parsed.tags) <= set(TAGS.split())
     assert {name for _, name, _ in parsed.attributes} <= set(ATTRIBUTES.split())
     assert parsed.tags.count("html") == parsed.tags.count("main") == 1
 
 
+@pytest.mark.slow
 def test_what_others_wrote_is_there_to_read(parsed):
     for text in HOSTILE:
         if text.isprintable():
@@ -92,6 +94,7 @@ def test_what_others_wrote_is_there_to_read(parsed):
     assert "\u202e" not in "".join(parsed.text.splitlines()[1:])
 
 
+@pytest.mark.slow
 def test_nothing_is_asked_for_from_outside(hostile, parsed):
     assert all(link.startswith("#") for link in parsed.values("href"))
     assert "default-src 'none'" in hostile
@@ -99,6 +102,7 @@ def test_nothing_is_asked_for_from_outside(hostile, parsed):
     assert not [style for style in styles if re.search(r"@import|url\((?!#)", style)]
 
 
+@pytest.mark.slow
 def test_ids_are_unique_and_every_reference_has_its_target(parsed):
     ids = parsed.values("id")
     assert len(ids) == len(set(ids))
@@ -110,6 +114,7 @@ def test_ids_are_unique_and_every_reference_has_its_target(parsed):
     assert wanted <= set(ids)
 
 
+@pytest.mark.slow
 def test_the_page_says_what_it_is_to_those_who_do_not_see_it(parsed):
     assert ("html", "lang", "en") in parsed.attributes
     assert parsed.tags.count("h1") == 1

@@ -20,6 +20,8 @@ from delaysim.analysis.stats import over_seeds, updates_to
 Array = NDArray[np.float64]
 FIGURES = 6
 """Panels in a figure; of more the first, the last and some between are drawn."""
+FAINT = 8
+"""Seeds drawn one by one."""
 PIECES = 40
 """Points of a mean curve on an axis where seeds differ."""
 
@@ -60,9 +62,11 @@ def _curve_title(study: Study) -> str:
     if level_half < study.base + 0.01:
         return "Nobody gains on the base"
     reached = {level: float(updates_to(curve, run_axis(cells[level]), level_half)) for level, curve in means.items()}
-    parts = [f"{study.name(level)} {f'after {n:.0f}' if np.isfinite(n) else 'never'}" for level, n in _sorted(reached)]
-    return f"At {study.at(study.delays[-1])} accuracy reaches {level_half:.2f}: {listing(parts[:6])}" + (
-        " updates" if np.isfinite(_sorted(reached)[-1][1]) else "")  # fmt: skip
+    parts = [
+        f"{study.name(level)} {f'after {n:.0f} updates' if np.isfinite(n) else 'never'}"
+        for level, n in _sorted(reached)
+    ]
+    return f"At {study.at(study.delays[-1])} accuracy reaches {level_half:.2f}: {listing(parts[:6])}"
 
 
 def run_axis(cell: Cell) -> Array:
@@ -80,7 +84,8 @@ def _curves(study: Study, axis: str) -> Figure:
     shown = few(places)
     panels = tuple(_curve_panel(study, part, delay, axis) for part, delay in shown)
     left = f" {len(shown)} of {len(places)} panels." if len(shown) < len(places) else ""
-    band = "bands: 95 % t intervals over seeds; faint: every seed" if len(study.seeds) > 1 else "one seed"
+    faint = f"{FAINT} of the seeds" if len(study.seeds) > FAINT else "every seed"
+    band = f"bands: 95 % t intervals over seeds; faint: {faint}" if len(study.seeds) > 1 else "one seed"
     return Figure(panels, f"pass@1 against {AXES[axis]}; {band}; dashed: the base.{left}")
 
 
@@ -136,7 +141,7 @@ def on_one_axis(runs: Sequence[Outcome], axis: str) -> tuple[Array, Array]:
 def _band(ax: Axes, x: Array, table: Array, runs: Sequence[Outcome], axis: str, colour: str) -> None:
     if len(runs) < 2:
         return
-    for run in runs[:8]:
+    for run in runs[:FAINT]:
         ax.plot(run.axes[axis], run.curve, color=colour, alpha=0.3, linewidth=0.6)
     each = [over_seeds(column) for column in table.T]
     low, high = (np.clip([getattr(e, end) for e in each], 0, 1) for end in ("low", "high"))

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from delaysim.analysis.outcomes import Outcome
 from delaysim.analysis.rowfiles import read_columns
+from delaysim.errors import UserError
 from delaysim.files import read_json
 from delaysim.theory import fourth_moment
 
@@ -93,7 +95,11 @@ def _trace(path: Path) -> pd.DataFrame:
     if not path.exists():
         columns = ("version", "update", "delay", "length_mean")
         return read_columns(path.with_name("groups.jsonl"), columns).rename(columns={"length_mean": "length"})
-    table = pq.read_table(path, columns=["version", "update", "delay", "lengths"])
+    try:
+        table = pq.read_table(path, columns=["version", "update", "delay", "lengths"])
+    except (pa.ArrowException, OSError) as error:
+        what = str(error).splitlines()[0]
+        raise UserError(f"{path}: {what}: copy the run again, or move this file away to use groups.jsonl") from None
     frame = table.drop_columns(["lengths"]).to_pandas()
     return frame.assign(length=_mean_lengths(table["lengths"].combine_chunks()))
 
