@@ -4,9 +4,10 @@ import json
 import re
 from collections import Counter
 
-import paper
-import paper_page
 import pytest
+from scripts import script
+
+paper, paper_page = script("paper"), script("paper_page")
 
 
 def points(value, digits=2):
