@@ -1,4 +1,4 @@
-"""The scripts of analysis/ as modules; their folder is not on the path, where `estimators` would hide tests/estimators."""
+"""The scripts of analysis/ as modules. Their folder is not on the path: `estimators` would hide tests/estimators."""
 
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
