@@ -258,6 +258,19 @@ def test_the_command_writes_one_file_and_says_so(grid, tmp_path, capsys):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("sizes", "said"), [(((4, 4), (8, 2)), "B follows G: G=4, B=4; G=8, B=2."), (((4, 2), (8, 2)), "B=2 is held.")]
+)
+def test_a_sweep_of_group_sizes_says_what_it_holds(tmp_path, sizes, said):
+    for size, groups in sizes:
+        for seed in range(2):
+            write_run(tmp_path, "gmc", 8, seed, right=size / 8, overrides=(f"G={size}", f"B={groups}"))
+    seen = Text(page(tmp_path))
+    assert said in seen.sections["sweep-G"]
+    assert "G moves GMC by 50 points at D=8" in seen.sections["sweep-G"]
+
+
+@pytest.mark.slow
 def test_a_damaged_trace_is_one_line_that_says_what_to_do(tmp_path):
     run = write_run(tmp_path, "gmc", 8, 0)
     (run / "trace.parquet").write_bytes(b"PAR1 no more")

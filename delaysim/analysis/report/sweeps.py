@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.axes import Axes
 
-from delaysim.analysis.grid import Cell, Level, ordered, spelled
+from delaysim.analysis.grid import Cell, Level, ordered, spelled, varying
 from delaysim.analysis.report.blocks import Block, Figure, Panel, Section
 from delaysim.analysis.report.colours import MUTED
 from delaysim.analysis.report.curves import few, limits
@@ -47,9 +47,10 @@ def _points(study: Study, key: str, delay: object) -> dict[str, list[Point]]:
 
 def _tied(study: Study, key: str) -> tuple[str, ...]:
     """Settings that follow the swept one, as B follows G at an equal sample budget."""
-    pairs = {other: {(run.settings.get(key), run.settings.get(other)) for run in study.runs} for other in study.loose}
+    others = [other for other in varying(study.runs) if other not in (key, study.over, study.by)]
+    pairs = {other: {(run.settings.get(key), run.settings.get(other)) for run in study.runs} for other in others}
     values = len({run.settings.get(key) for run in study.runs})
-    return tuple(other for other, found in pairs.items() if other != key and len(found) == values)
+    return tuple(other for other, found in pairs.items() if len(found) == values)
 
 
 def _title(study: Study, key: str) -> str:
@@ -60,18 +61,24 @@ def _title(study: Study, key: str) -> str:
         return f"{TITLES[key]}: one value each"
     widest = max(spans, key=lambda name: max(spans[name]) - min(spans[name]))
     moved = f"{key} moves {widest} by {points(max(spans[widest]) - min(spans[widest]))} at {study.at(delay)}"
-    return f"{moved}, the others less" if len(spans) > 1 else moved
+    return f"{moved}, the others no more" if len(spans) > 1 else moved
 
 
 def _figure(study: Study, key: str) -> Figure:
     delays = few(sorted({d for _, d, _, _ in study.cells()}, key=ordered))
     panels = tuple(_panel(study, key, delay) for delay in delays)
-    tied = _tied(study, key)
-    with_it = f" {', '.join(tied)} follows {key}: {_pairs(study, key, tied)}." if tied else ""
+    with_it = _held(study, key)
     caption = (
         f"Final pass@1 against {key}; bars: 95 % intervals, seeds {ranges(study.seeds)}; dashed: the base.{with_it}"
     )
     return Figure(panels, caption)
+
+
+def _held(study: Study, key: str) -> str:
+    """What else changes with the swept setting, or, of a group size, what does not."""
+    if tied := _tied(study, key):
+        return f" {', '.join(tied)} follows {key}: {_pairs(study, key, tied)}."
+    return f" B={spelled(study.runs[0].settings['B'])} is held." if key == "G" else ""
 
 
 def _pairs(study: Study, key: str, tied: Sequence[str]) -> str:
@@ -123,21 +130,20 @@ def _strength_panel(study: Study, delay: object) -> Panel:
 
 
 def _paint_strength(ax: Axes, study: Study, lines: dict[str, list[Point]]) -> str:
-    ends, words = [], []
+    words = []
     for name, found in lines.items():
         colour, marker = study.look(found[0][1])
         x = [float(np.mean([d.late["intervention"] for d in study.of(cell)])) for _, _, cell in found]
         y = [float(cell.table().mean()) for _, _, cell in found]
         ax.plot(x, y, color=colour, marker=marker, markersize=5, linewidth=1.3)
-        for a, b, (value, _, _) in zip(x, y, found, strict=True):
-            ax.annotate(f"{value:g}", (a, b), xytext=(0, 6), textcoords="offset points", ha="center", fontsize=8,
-                        color=colour)  # fmt: skip
         far = int(np.argmax(x))
-        ends.append((name, x[far], y[far], colour))
+        for i, (value, _, _) in enumerate(found):
+            text = f"{name} {value:g}" if i == far else f"{value:g}"
+            ax.annotate(text, (x[i], y[i]), xytext=(0, 7), textcoords="offset points", ha="center", fontsize=9,
+                        color=colour)  # fmt: skip
         words.append(f"{name}: " + ", ".join(f"{b:.3f} at {a:.0%}" for a, b in zip(x, y, strict=True)))
     ax.set_xlim(left=min(-0.01, ax.get_xlim()[0]))
     ax.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     ax.set_ylim(*limits([run.final for run in study.runs] + [study.base]))
     ax.set_xlabel("responses intervened on")
-    label_lines(ax, ends)
     return f"Final accuracy against intervention rate. {'; '.join(words)}."
