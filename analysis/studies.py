@@ -123,7 +123,7 @@ def line(outcome: Outcome, samples: int) -> dict[str, Any]:
         "base": round(float(outcome.curve[0]), 5), "final": round(outcome.final, 5),
         "auc": round(float(outcome.curve.mean()), 5),
         **{name: round(float(updates[name].mean()), 5) for name in MEANS},
-        "version0_share": round(outcome.moments["version0_share"], 4),
+        "version0_share": round(outcome.moments.get("version0_share", 0.0), 4),
         "sim_time": round(outcome.total("sim_time"), 3), "tokens": int(outcome.total("tokens")),
         "wall_s": round(float(updates["wall_s"].sum()), 1),
         "updates": " ".join(f"{x:g}" for x in outcome.axes["updates"]),

@@ -2,6 +2,7 @@
 
 import atexit
 import os
+import shlex
 import shutil
 import sys
 import tempfile
@@ -24,6 +25,7 @@ from delaysim.cli.session import Outcome, as_error, cell_text, session
 from delaysim.errors import UserError
 from delaysim.estimators import discover
 from delaysim.run.progress import Display, plain_console
+from delaysim.run.provenance import COMMAND
 from delaysim.run.runner import Ended
 from delaysim.settings.checks import check
 from delaysim.settings.config import SHARED_RECIPE, Config, register
@@ -193,6 +195,7 @@ def run_translated(arguments: list[str]) -> int:
     flags = [word for word in arguments if word in ("-m", "--multirun")]  # argparse wants them before the settings
     settings = [word for word in arguments if word not in flags]
     sys.argv = ["delaysim", *flags, *(settings or ["--help"])]
+    os.environ[COMMAND] = shlex.join(sys.argv)
     try:
         return run()
     except (HydraException, OmegaConfBaseException) as error:

@@ -14,6 +14,8 @@ from delaysim import __version__
 from delaysim.files import digest
 
 PACKAGES = ("simpy", "numpy", "torch", "transformers", "hydra-core", "pandas", "pyarrow", "vllm")
+COMMAND = "DELAYSIM_COMMAND"
+"""Environment variable that tells workers what was typed."""
 
 
 def code() -> dict[str, Any]:
@@ -29,12 +31,19 @@ def leg(from_update: int, threads: int) -> dict[str, Any]:
     return {
         "from_update": from_update,
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "command": shlex.join(["delaysim", *sys.argv[1:]]),
+        "command": command(),
         "threads": threads,
         "pid": os.getpid(),
         "machine": machine(),
         "packages": packages(),
     }
+
+
+def command() -> str:
+    """What was typed: in a launcher's worker, whose own arguments are the launcher's, where the sweep was started."""
+    program = Path(sys.argv[0]).name
+    words = ["delaysim"] if program in ("delaysim", "__main__.py") else ["python", program]
+    return os.environ.get(COMMAND) or shlex.join([*words, *sys.argv[1:]])
 
 
 def machine() -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 from delaysim.errors import UserError
 from delaysim.files import cache_root
 from delaysim.run.cells import Answer, Cell, run_cell
+from delaysim.run.provenance import COMMAND, command
 from delaysim.run.runner import Ended
 
 INTERRUPT_S = 60.0
@@ -43,7 +44,7 @@ def run_on_ray(cells: Sequence[Cell], conf: RayConf, tell: Callable[[int, Answer
     try:
         resources = {"num_cpus": conf.cpus, "num_gpus": conf.gpus}
         task = ray.remote(**resources, max_retries=conf.retries, scheduling_strategy="SPREAD")(_cell_here)
-        place = {"DELAYSIM_CACHE": str(cache_root().absolute())}
+        place = {"DELAYSIM_CACHE": str(cache_root().absolute()), COMMAND: command()}
         waiting = {task.remote(cell, Path.cwd(), place): number for number, cell in enumerate(cells)}
         try:
             _collect(ray, cells, waiting, tell)

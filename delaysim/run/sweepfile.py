@@ -1,8 +1,6 @@
 """What a sweep means to run, written once before it starts, for `delaysim status` under any launcher. No torch."""
 
 import os
-import shlex
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,6 +8,7 @@ from pathlib import Path
 
 from delaysim.files import digest, locked, read_json, write_json
 from delaysim.run.cells import Cell
+from delaysim.run.provenance import command
 
 FOLDER = "sweeps"
 """Beside the suites of a runs directory."""
@@ -44,7 +43,7 @@ def announced(name: str, cells: Sequence[Cell]) -> Iterator[None]:
     runs = {os.path.relpath(c.path, root): c.cfg.updates * c.cfg.B * c.cfg.G for c in cells}
     path = root / FOLDER / f"{name}-{digest(sorted(runs), 8)}.json"
     with locked(path.with_suffix(".lock"), wait=False):
-        write_json(path, {"name": name, "command": shlex.join(["delaysim", *sys.argv[1:]]), "runs": runs})
+        write_json(path, {"name": name, "command": command(), "runs": runs})
         yield
 
 

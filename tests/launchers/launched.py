@@ -1,6 +1,7 @@
 """A grid as the command line runs it under a launcher."""
 
 import importlib.util
+import json
 import os
 import subprocess
 import sys
@@ -44,3 +45,9 @@ def finished(process, code=0, seconds=300):
 def rows_of(folder):
     """What the cells below a directory left, by run id."""
     return {path.name: fingerprint(path) for path in sorted(Path(folder).glob("runs/fixed_delay/*"))}
+
+
+def typed_in(folder):
+    """The commands that the legs of the cells below a directory name."""
+    manifests = [json.loads(path.read_text()) for path in Path(folder).glob("runs/fixed_delay/*/manifest.json")]
+    return {leg["command"].partition(" D=")[0] for manifest in manifests for leg in manifest["legs"]}

@@ -6,7 +6,7 @@ import signal
 import time
 
 import pytest
-from launched import ENVIRONMENT, finished, needs, rows_of, start
+from launched import ENVIRONMENT, finished, needs, rows_of, start, typed_in
 
 from delaysim.run.overview import overview
 
@@ -41,6 +41,7 @@ def test_a_sweep_on_two_nodes_leaves_the_rows_of_a_serial_one(serial, cluster, t
     said = finished(on_ray(cluster, tmp_path))
     assert "4 cells: 4 done" in said
     assert rows_of(tmp_path) == serial()
+    assert typed_in(tmp_path) == {"delaysim -m +suite=fixed_delay"}
     ran = nodes(tmp_path)
     assert [len(legs) for legs in ran] == [1] * 4
     assert len({legs[0] for legs in ran}) == 2

@@ -1,7 +1,7 @@
 """joblib and submitit, Hydra's own launchers: the same rows as one cell after another."""
 
 import pytest
-from launched import finished, needs, rows_of, start
+from launched import finished, needs, rows_of, start, typed_in
 
 from delaysim.run.overview import overview
 
@@ -13,6 +13,7 @@ def test_joblib(serial, tmp_path):
     said = finished(start(tmp_path, "hydra/launcher=joblib", "hydra.launcher.n_jobs=2"))
     assert "4 cells: 4 done" in said
     assert rows_of(tmp_path) == serial()
+    assert typed_in(tmp_path) == {"delaysim -m +suite=fixed_delay"}
     assert overview(tmp_path / "runs").sweeps[0].counts == {"done": 4}
 
 

@@ -234,7 +234,7 @@ def contrast_table(answer: Answer, contrasts: Sequence[Contrast], caption: str) 
     tested = sum(not isnan(c.p_holm) for c in contrasts)
     over = count(tested, "comparison")
     note = f"{caption}; {level} intervals over seeds and problems; p two-sided, Holm-corrected over {over}."
-    return Table(note, ("difference", *keys, "", *again, "p", "seeds", "verdict"), tuple(rows), words=1)
+    return Table(note, ("pair", *keys, "difference", *again, "p", "seeds", "verdict"), tuple(rows), words=1)
 
 
 def _contrast_row(study: Study, c: Contrast, keys: Sequence[str], axes: Sequence[str]) -> tuple[str, ...]:
