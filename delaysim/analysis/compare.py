@@ -12,7 +12,18 @@ from numpy.typing import NDArray
 from delaysim.analysis.endpoints import Endpoint, final
 from delaysim.analysis.grid import Cell, Level, Stratum
 from delaysim.analysis.outcomes import LOOKS, TIMED, Outcome
-from delaysim.analysis.stats import Estimate, SideBySide, auc, crossed, equivalent, holm, over_sets, seeds_needed
+from delaysim.analysis.stats import (
+    Estimate,
+    SideBySide,
+    auc,
+    crossed,
+    equivalent,
+    holm,
+    iqm,
+    over_sets,
+    probability_of_improvement,
+    seeds_needed,
+)
 from delaysim.errors import UserError
 
 Table = NDArray[np.float64]
@@ -57,6 +68,11 @@ class Contrast:
     """Shared by both; others are left out."""
     collapsed_a: int
     collapsed_b: int
+    iqm_a: float
+    """Mean over the middle half of the seeds (Agarwal et al. 2021); `iqm_b` likewise."""
+    iqm_b: float
+    improvement: float
+    """Chance that a seed of `a` has the larger value than a seed of `b`, ties half."""
     matched: Mapping[str, Estimate | None]
     """The same difference where both have done equally much on another axis; None where times do not compare."""
     macro: Estimate | None = None
@@ -160,9 +176,11 @@ def _difference(
     collapsed: tuple[int, int],
 ) -> Contrast:
     left, right = tables
+    a, b = left.mean(axis=1), right.mean(axis=1)
     return Contrast(
-        at, *pair, float(left.mean()), float(right.mean()), crossed(left - right), seeds, *collapsed, matched={}
-    )
+        at, *pair, float(a.mean()), float(b.mean()), crossed(left - right), seeds, *collapsed, float(iqm(a)),
+        float(iqm(b)), float(probability_of_improvement(a, b)), matched={},
+    )  # fmt: skip
 
 
 def _matched(axis: str, runs: Sequence[tuple[Outcome, Outcome]]) -> Estimate | None:

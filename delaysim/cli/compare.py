@@ -109,6 +109,7 @@ def _row(by: str, contrast: "Contrast") -> dict[str, Any]:
         "df": difference.df, "p": difference.p, "p_holm": contrast.p_holm, "verdict": contrast.verdict,
         "seeds": len(contrast.seeds), "clusters": difference.clusters, "confidence": difference.confidence,
         "collapsed_a": contrast.collapsed_a, "collapsed_b": contrast.collapsed_b, "more_seeds": contrast.more_seeds,
+        "iqm_a": contrast.iqm_a, "iqm_b": contrast.iqm_b, "improvement": contrast.improvement,
         **_sides(contrast), **matched,
     }  # fmt: skip
 

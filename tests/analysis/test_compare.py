@@ -39,6 +39,15 @@ def test_a_difference_is_that_of_the_crossed_design_on_shared_seeds():
     assert math.isclose(contrast.mean_a, score(a[1:]).mean())
 
 
+def test_seeds_as_such_are_beside_the_mean():
+    """Four seeds of each: the middle halves have .5 and .7, and one pair of 16 is a tie."""
+    finals = {"a": [0.4, 0.5, 0.5, 0.6], "b": [0.6, 0.7, 0.7, 0.8]}
+    outcomes = [made(np.full(4, f), s, estimator=e) for e, of in finals.items() for s, f in enumerate(of)]
+    (contrast,) = compare(arrange(outcomes, "estimator", []), Rule())
+    assert (contrast.iqm_a, contrast.iqm_b) == pytest.approx((score(0.5), score(0.7)))
+    assert contrast.improvement == pytest.approx(1 / 32)
+
+
 def test_the_order_of_runs_says_nothing():
     outcomes = [*runs({"a": 0.5, "b": 0.6, "c": 0.7}), *runs({"a": 0.5, "b": 0.4}, D=64)]
     there = compare(arrange(outcomes, "estimator", ["D"]), Rule())
