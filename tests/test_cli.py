@@ -1,10 +1,11 @@
-"""The command line as a user meets it: every test starts a process, in a directory of its own."""
+"""The command line as a user meets it, in a process and a directory of its own."""
 
 import json
 import subprocess
 import sys
 
 import pytest
+from forked import Server
 
 FAST = ("model.sft_steps=20", "updates=4", "evaluation.problems=8", "evaluation.every=2", "B=2", "G=4")
 
@@ -19,6 +20,14 @@ def delaysim(tmp_path, base_cache):
         )
 
     return run
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    """The command line, its modules loaded once."""
+    server = Server()
+    yield server
+    server.close()
 
 
 BAD = {
@@ -70,8 +79,8 @@ BAD = {
 
 
 @pytest.mark.parametrize("arguments", BAD, ids=" ".join)
-def test_bad_input_is_one_line_and_exit_2_and_writes_nothing(delaysim, tmp_path, arguments):
-    done = delaysim(*arguments)
+def test_bad_input_is_one_line_and_exit_2_and_writes_nothing(loaded, tmp_path, arguments):
+    done = loaded.run(tmp_path, *arguments)
     assert done.returncode == 2
     assert BAD[arguments] in done.stderr
     assert len(done.stderr.strip().splitlines()) <= 2
