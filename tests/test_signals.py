@@ -63,6 +63,7 @@ def test_one_signal_stops_at_the_next_safe_point(whole, tmp_path, monkeypatch, p
 
 
 @pytest.mark.parametrize(("place", "count"), [("generation", 4), ("update", 6), ("evaluation", 1)])
+@pytest.mark.slow
 def test_a_second_signal_stops_at_once_and_goes_on_from_the_last_checkpoint(whole, tmp_path, monkeypatch, place, count):
     signal_in(monkeypatch, place, count, signal.SIGINT, signal.SIGINT)
     ended = run(small_config("D=3"), tmp_path)
@@ -80,6 +81,7 @@ def test_a_signal_in_the_last_update_is_too_late_to_interrupt(whole, tmp_path, m
     assert fingerprint(tmp_path) == whole
 
 
+@pytest.mark.slow
 def test_interrupting_again_and_again_changes_nothing(whole, tmp_path, monkeypatch):
     """Stopped in every update and while generating in between."""
     states = []

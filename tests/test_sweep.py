@@ -82,6 +82,7 @@ def cells(path, *delays, **last):
     return [Cell(f"D={delay}", cfg, path / f"D{delay}") for delay, cfg in configs.items()]
 
 
+@pytest.mark.slow
 def test_cells_side_by_side_are_the_runs_they_are_alone(base_cache, tmp_path):
     told = {}
     run_cells(cells(tmp_path, 2, 0, 1), 2, told.__setitem__)

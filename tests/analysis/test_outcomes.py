@@ -17,6 +17,7 @@ from delaysim.analysis.stats import crossed
 from delaysim.errors import UserError
 from delaysim.files import read_json
 
+pytestmark = pytest.mark.slow
 CELLS = [(d, e, s) for d in (0, 2) for e in ("grpo", "gmc") for s in (0, 1)]
 
 

@@ -163,6 +163,7 @@ REAL_SIZE = (
 
 
 @pytest.mark.parametrize("settings", [(), REAL_SIZE], ids=["plain", "real size"])
+@pytest.mark.slow
 def test_a_run_saves_adapters_only_and_resumes_to_the_bit(conf, tmp_path, monkeypatch, settings):
     from delaysim.run import experiment
 

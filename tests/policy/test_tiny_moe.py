@@ -69,6 +69,7 @@ def test_micro_batches_and_recomputed_layers_have_the_gradient_of_the_whole(mode
         assert float((found - gradients[0]).abs().max()) < 1e-6 * float(gradients[0].norm())
 
 
+@pytest.mark.slow
 def test_a_run_resumes_to_the_bit(base_cache, tmp_path, monkeypatch):
     whole = finished(RUN, tmp_path / "whole")
     assert stopped_and_resumed(RUN, tmp_path / "cut", monkeypatch, update=3) == whole
