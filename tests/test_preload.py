@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import pytest
 from settings import run, small_config
 
 
