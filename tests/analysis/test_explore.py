@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scripts import script
 from settings import run, small_config
 
 from delaysim.analysis.load import load_runs
@@ -29,10 +30,8 @@ def folder(base_cache, tmp_path_factory):
 
 def values(folder, monkeypatch):
     """What the notebook's cells define when it is run over a folder."""
-    from explore import app
-
     monkeypatch.setattr(sys, "argv", ["explore.py", "--runs", str(folder)])
-    _, defined = app.run()
+    _, defined = script("explore").app.run()
     return defined
 
 
