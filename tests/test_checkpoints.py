@@ -82,6 +82,7 @@ def test_a_missing_or_torn_file_is_refused(base, tmp_path, monkeypatch, stem, li
             checkpoints.load(pointer, other, make(other))
 
 
+@pytest.mark.slow
 def test_a_finished_run_may_leave_its_optimiser_behind(base_cache, tmp_path, monkeypatch):
     cfg = small_config("D=1", "checkpoint.finished_optimiser=false")
     assert run(cfg, tmp_path / "run").state == "done"

@@ -148,6 +148,7 @@ def test_a_run_leaves_a_whole_directory_and_is_not_run_twice(delaysim, tmp_path)
     assert (run / "updates.jsonl").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_sweep_goes_on_past_a_bad_cell_and_exits_2(delaysim, tmp_path):
     done = delaysim("-m", "+suite=fixed_delay", "D=-1,1", *FAST)
     assert done.returncode == 2

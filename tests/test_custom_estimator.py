@@ -62,6 +62,7 @@ def builtin(base_cache, tmp_path_factory):
     return found
 
 
+@pytest.mark.slow
 def test_it_gives_the_bytes_of_the_built_in_it_imitates(builtin, file, tmp_path):
     """Rows, evaluations, recorded ratios, weights and optimiser; the file has some fifteen lines."""
     assert len([line for line in TIS.splitlines() if line.strip()]) < 15
@@ -74,6 +75,7 @@ def test_it_gives_the_bytes_of_the_built_in_it_imitates(builtin, file, tmp_path)
     [(TIS, "eps=0.2"), (TIS, "+estimator.settings.cap=1.2"), (EPS, "eps=0.2")],
     ids=["eps sets cap", "setting", "eps sets eps"],
 )
+@pytest.mark.slow
 def test_settings_and_eps_reach_it(builtin, file, tmp_path, text, setting):
     assert run(custom(file(text), setting), tmp_path / "run").state == "done"
     assert fingerprint(tmp_path / "run") == builtin[1.2]
@@ -215,6 +217,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("case", FAULTS)
+@pytest.mark.slow
 def test_a_file_that_breaks_while_training_fails_the_run_with_a_line(base_cache, file, tmp_path, case):
     body, message = FAULTS[case]
     path = file(f"def coefficients(batch, params):\n    {body}\n")

@@ -195,6 +195,7 @@ def test_coefficients_far_from_the_reference_are_finite():
 # in a run
 
 
+@pytest.mark.slow
 def test_a_stopped_run_goes_on_towards_the_same_reference(base_cache, tmp_path, monkeypatch):
     """The base, not the weights it resumed from; with two steps a mini-batch besides."""
     chosen = ("D=3", "updates=6", "lr=3e-3", "learner.kl=0.1", "learner.updates_per_batch=2", "estimator=decoupled")

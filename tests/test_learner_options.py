@@ -204,6 +204,7 @@ def advantage(kind, rewards, lengths):
 
 
 @pytest.mark.parametrize("kind", ADVANTAGES)
+@pytest.mark.slow
 def test_advantages_of_a_run_are_their_formulas(base_cache, tmp_path, kind):
     """Read back from what the run trained on; exactly 0 where a group's scores are all equal, if they are centred."""
     run(small_config(*SHORT, "B=12", f"learner.advantage={kind}"), tmp_path / "run")

@@ -10,6 +10,8 @@ from delaysim.train.learner import Learner
 
 COLUMNS = ("launches", "groups", "evals", "weights", "optimiser", "ratios.bin")
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def measured(base_cache, tmp_path_factory):

@@ -106,6 +106,7 @@ def test_several_steps_on_one_mini_batch(base, groups, name):
 
 @pytest.mark.parametrize("rules", [("vcpo", {}), ("vcpo", {"baseline": "off"}), ("gac", {"low": -1.0, "high": 0.999})])
 @pytest.mark.parametrize("name", ["tis", "snis"])
+@pytest.mark.slow
 def test_with_update_rules(base, groups, name, rules):
     assert_equal(base, groups, name, rule=rule(rules[0], **rules[1]), updates=2, lr=1e-3)
 
@@ -153,6 +154,7 @@ def test_a_second_look_is_taken_where_a_rule_replaces_the_advantages(single):
     assert min(events(single, "tis", tokens=40, rule=rule("vcpo", baseline="off"))) == 0
 
 
+@pytest.mark.slow
 def test_a_run_in_micro_batches_learns_what_the_whole_does(base_cache, tmp_path):
     """Eight updates of a run: weights differ by rounding only."""
     found = []

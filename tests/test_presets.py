@@ -73,6 +73,7 @@ def test_the_fixed_delay_experiment_is_a_sweep_of_eighteen_runs_priced_without_t
 
 
 @pytest.mark.parametrize("model", ["qwen3_1b7", "qwen3_4b", "qwen3_8b"])
+@pytest.mark.slow
 def test_the_asynchronous_experiment_is_three_runs_of_each_size(tmp_path, model):
     done = plan("+experiment=paper_simulated_async", f"model={model}", f"runs_dir={tmp_path}", "plan.memory_gb=141")
     assert done.returncode == 0, done.stderr

@@ -154,6 +154,7 @@ def tokens(values, mask):
 
 
 @pytest.mark.parametrize("more", [(), ("estimator=decoupled", "learner.updates_per_batch=2"), ("rule=vcpo",)])
+@pytest.mark.slow
 def test_recorded_is_exactly_what_the_learner_saw(base_cache, tmp_path, seen, more):
     run(small_config(*CHOSEN, *more), tmp_path / "run")
     found = list(read_frames(tmp_path / "run/ratios.bin"))
@@ -209,6 +210,7 @@ def whole(base_cache, tmp_path_factory):
     return finished(CHOSEN, tmp_path_factory.mktemp("whole") / "run")
 
 
+@pytest.mark.slow
 def test_a_stopped_run_has_the_same_bytes_in_the_end(whole, tmp_path, monkeypatch):
     assert stopped_and_resumed(CHOSEN, tmp_path / "run", monkeypatch) == whole
     assert len(whole["ratios.bin"]) > 6 * 500

@@ -290,6 +290,7 @@ def test_without_it_the_next_update_would_be_another(base, groups):
     assert not torch.equal(weights_of(one.model), weights_of(other.model))
 
 
+@pytest.mark.slow
 def test_a_stopped_run_goes_on_with_its_previous_gradient(base_cache, tmp_path, monkeypatch):
     chosen = ("D=3", "updates=6", "rule=gac", "rule.low=0", "rule.above=remove")
     whole = finished(chosen, tmp_path / "whole")

@@ -47,6 +47,7 @@ def signal_in(monkeypatch, place, count, *signals):
         ("evaluation", 2, signal.SIGTERM, "stopped after update 4 of 8, state saved"),
     ],
 )
+@pytest.mark.slow
 def test_one_signal_stops_at_the_next_safe_point(whole, tmp_path, monkeypatch, place, count, number, message):
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     signal_in(monkeypatch, place, count, number)

@@ -115,6 +115,7 @@ def find_state(root, name):
     return overview(root).runs[root / name].state
 
 
+@pytest.mark.slow
 def test_a_cell_waits_for_a_run_whose_process_is_about_to_end(base_cache, tmp_path):
     """As one does that a launcher started again elsewhere while the first is still saving its state."""
     holder = RunDir(tmp_path / "D0")

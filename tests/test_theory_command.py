@@ -73,6 +73,7 @@ def of_run(capsys, path, *arguments):
     return json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.slow
 def test_a_run_directory_gives_its_own_delays_and_settings(folder, capsys):
     found = of_run(capsys, folder / "gmc")
     realised, mean, constant = found["schedules"]

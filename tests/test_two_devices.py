@@ -167,6 +167,7 @@ def test_a_run_may_go_on_with_another_number_of_devices(base_cache, tmp_path, mo
 
 
 @pytest.mark.parametrize(("cost", "wanted"), [(1, [0, 2, 2, 2, 2, 2, 0, 0]), (85, [0, 2, 2, 0, 2, 2, 0, 0])])
+@pytest.mark.slow
 def test_generation_is_under_way_while_the_learner_trains(base_cache, tmp_path, monkeypatch, cost, wanted):
     """With D=2: all the way where a group takes an update, two updates of three where it takes longer than three."""
     under_way, update = [], Learner.update

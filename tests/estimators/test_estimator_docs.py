@@ -101,6 +101,7 @@ def test_page_of_a_rule_names_its_settings_and_paper(name):
 
 
 @pytest.mark.parametrize("path", [*PAGES.glob("*.md"), EXAMPLES / "README.md"], ids=lambda path: path.stem)
+@pytest.mark.slow
 def test_commands_compose_and_links_lead_somewhere(path, monkeypatch):
     monkeypatch.chdir(EXAMPLES if path.parent == PAGES else ROOT)
     text = path.read_text()

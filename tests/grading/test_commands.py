@@ -80,6 +80,7 @@ def test_the_table_counts_and_shows_what_a_model_wrote_as_it_is(delaysim, tmp_pa
         ("", "a.jsonl is empty"),
     ],
 )
+@pytest.mark.slow
 def test_a_bad_line_is_named(delaysim, tmp_path, text, message):
     (tmp_path / "a.jsonl").write_text(text)
     done = delaysim("grade", "a.jsonl")

@@ -69,6 +69,7 @@ def test_worker_ends_on_exceptions(error):
     assert gone(pids[0])
 
 
+@pytest.mark.slow
 def test_a_deadline_kills_the_worker_and_the_next_answer_is_right():
     pool = Pool(1, deadline_s=0.5)
     assert pool.ask("judged", make_gold("2"), r"\sqrt{4}") is True
@@ -89,6 +90,7 @@ def test_a_time_out_is_a_status():
     assert (verdict.status, verdict.score, verdict.method) == ("timeout", 0, "boxed")
 
 
+@pytest.mark.slow
 def test_the_deadline_does_not_count_the_start_of_a_worker_nor_waiting_for_one():
     pool = Pool(1, deadline_s=2.0)
     replies = []
