@@ -32,8 +32,9 @@ QUESTIONS = {
 The paper's fixed-delay table (GMC, TIC and GRPO at D = 0 to 512, 800 updates, one seed) asked of the tiny default in
 240 updates. At D=0 the three losses are the same run, bit for bit.""",
     "async_lambda": """
-The paper's simulated asynchronous suite, its coupling lam varied. C_gen is 20: mean delays are as long for 240 updates
-as the paper's 140 to 160 for 800.""",
+The paper's simulated asynchronous suite, its coupling lam varied. C_gen is 20: mean delays of 19 to 34 updates are for
+a run of 240 what 65 to 110 are for the paper's 800, where it measured 138 to 160. At lam=0 delays do not depend on
+lengths.""",
     "eps_grid": """
 The sweep that the paper lacks. TIC's threshold cuts single responses, GMC's the mean of a group: equal eps is not equal
 strength, and `intervention` (share of responses whose coefficient is changed) says how strong each is.""",

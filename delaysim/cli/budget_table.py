@@ -18,7 +18,7 @@ def answer(budget: Budget, over: str) -> str:
     last = next(step for step in budget.steps if step.delay == budget.largest)
     beyond = "" if budget.steps[-1].affordable else f"; not {over}={spelled(_next(budget).delay)}"
     if not last.delay:
-        return f"{name}: no delay of the grid{beyond}"
+        return f"{name}: {over}=0 only{beyond}"
     return f"{name}: {over}={spelled(last.delay)}{_buys(budget.steps[0], last)}{beyond or ', the largest tried'}"
 
 

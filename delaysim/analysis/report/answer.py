@@ -14,6 +14,8 @@ from delaysim.analysis.report.study import Study
 from delaysim.analysis.report.words import DASH, ONE_SEED, count, interval, listing, number, p_value, points, ranges
 from delaysim.errors import UserError
 
+MANY = 100
+"""More seeds than anyone runs are not suggested."""
 SHOWN = 12
 """Rows of comparisons that stand open; more are folded."""
 CHOSEN = "lr"
@@ -90,7 +92,7 @@ def affordable(known: Sequence[Budget], study: Study, tolerance: float) -> str:
     """Who affords which delay, the largest first."""
     if not any(budget.largest for budget in known):
         shared = ranges({len(step.seeds) for budget in known for step in budget.steps if step.delay})
-        return f"At {shared} seeds no delay of the grid is shown to cost less than {points(tolerance)}"
+        return f"At {shared} seeds no {study.over} above 0 is shown to cost less than {points(tolerance)}"
     by_delay: dict[float, list[str]] = {}
     for budget in sorted(known, key=lambda b: -(b.largest or 0)):
         alike = len({other.largest for other in known if other.level == budget.level}) == 1
@@ -195,7 +197,7 @@ def budget_table(answer: Answer) -> Table:
     )
     if any(step.chosen for budget in answer.budgets for step in budget.steps):
         caption += " lr: for each seed the one that is best on the other seeds."
-    head = (study.by, study.over, "accuracy", "minus no delay", "affordable", "time per update", "collapsed")
+    head = (study.by, study.over, "accuracy", f"minus {study.over}=0", "affordable", "time per update", "collapsed")
     return Table(caption, head, tuple(rows), left=1)
 
 
@@ -256,7 +258,8 @@ def _differs(c: Contrast, axis: str) -> bool:
 def _verdict(study: Study, c: Contrast) -> str:
     if c.verdict.endswith("better"):
         return f"{study.name(c.a if c.difference.mean > 0 else c.b)} better"
-    if c.verdict == OPEN and c.more_seeds:
-        more = "needs more problems" if c.more_seeds == float("inf") else count(int(c.more_seeds), "more seed")
-        return f"{OPEN} ({more})"
+    if c.verdict == OPEN and c.more_seeds and c.more_seeds <= MANY:
+        return f"{OPEN} ({count(int(c.more_seeds), 'more seed')})"
+    if c.verdict == OPEN and c.more_seeds == float("inf"):
+        return f"{OPEN} (needs more problems)"
     return c.verdict
