@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -25,13 +26,18 @@ def needs(*modules):
     return pytest.mark.skipif(bool(missing), reason=f"{', '.join(missing)} not installed: make launchers")
 
 
+def hears_ctrl_c():
+    """A shell lets what it starts in the background ignore Ctrl-C, and so would what that starts."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def start(folder, *words, grid=GRID):
     """Start a sweep in a directory."""
     command = [sys.executable, "-m", "delaysim", "-m", "+suite=fixed_delay", *grid]
     last = {word.split("=")[0]: word for word in (*SMALL, *words)}
     return subprocess.Popen(
         [*command, *last.values()], cwd=folder, env=os.environ | ENVIRONMENT, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=hears_ctrl_c,
     )  # fmt: skip
 
 
