@@ -48,7 +48,7 @@ def paired_gain(before: Sequence[Row], after: Sequence[Row]) -> tuple[float, flo
     """Gain of pass@1 on the same problems, and half its 95 % interval."""
     first, last = _shares(before), _shares(after)
     gains = [last[problem] - first[problem] for problem in first if problem in last]
-    mean, se = _mean_se(gains)
+    mean, se = mean_se(gains)
     return mean, half_width(se, len(gains))
 
 
@@ -68,7 +68,7 @@ def below_base(curve: Sequence[float], base_se: float, looks: int, standard_erro
 
 def _accuracy(update: int, rows: Sequence[Row]) -> Accuracy:
     judged = _judged(rows)
-    pass1, se = _mean_se(list(_shares(rows).values()))
+    pass1, se = mean_se(list(_shares(rows).values()))
     return Accuracy(
         update=update,
         pass1=pass1,
@@ -100,7 +100,8 @@ def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def _mean_se(values: Sequence[float]) -> tuple[float, float]:
+def mean_se(values: Sequence[float]) -> tuple[float, float]:
+    """Mean and its standard error; 0 of a single value."""
     mean = _mean(values)
     variance = sum((value - mean) ** 2 for value in values) / max(1, len(values) - 1)
     return mean, sqrt(variance / len(values))

@@ -114,7 +114,8 @@ def over_grid(strata: Sequence[Stratum], key: str, rule: Rule, against: Level | 
         seeds = tuple(sorted(areas[a].keys() & areas[b].keys()))
         if seeds:
             left, right = (np.stack([areas[level][seed] for seed in seeds]) for level in (a, b))
-            found.append(_difference(at, (a, b), (left, right), seeds, (collapsed[a], collapsed[b])))
+            contrast = _difference(at, (a, b), (left, right), seeds, (collapsed[a], collapsed[b]))
+            found.append(_by_sets(contrast, left - right, strata[0].cells[a].runs[seeds[0]]))
     return _judged(found, rule)
 
 
@@ -141,14 +142,16 @@ def _contrast(
     tables = a.table(endpoint, seeds), b.table(endpoint, seeds)
     found = _difference(at, pair, tables, seeds, (a.collapsed, b.collapsed))
     runs = [(a.runs[seed], b.runs[seed]) for seed in seeds]
-    if runs[0][0].sets:
-        return _of_sets(found, tables[0] - tables[1], runs[0][0])
-    if endpoint is not final:
+    found = _by_sets(found, tables[0] - tables[1], runs[0][0])
+    if found.by_set or endpoint is not final:
         return found
     return replace(found, matched={axis: _matched(axis, runs) for axis in runs[0][0].axes if axis != "updates"})
 
 
-def _of_sets(contrast: Contrast, gap: Table, run: Outcome) -> Contrast:
+def _by_sets(contrast: Contrast, gap: Table, run: Outcome) -> Contrast:
+    """The same with the problems' sets and clusters, where `run` has them."""
+    if not run.sets:
+        return contrast
     found = side_by_side(gap, run)
     return replace(contrast, difference=found.item_weighted, macro=found.macro, by_set=found.sets)
 
@@ -209,10 +212,20 @@ def _same(difference: Estimate) -> bool:
 
 
 def _judge(contrast: Contrast, p: float, rule: Rule) -> Contrast:
-    difference = contrast.difference.at(1 - rule.alpha)
     verdict = _verdict(contrast, p, rule)
     more = _more_seeds(contrast, rule) if verdict == OPEN else None
-    return replace(contrast, difference=difference, p_holm=p, verdict=verdict, more_seeds=more)
+    return replace(_at(1 - rule.alpha, contrast), p_holm=p, verdict=verdict, more_seeds=more)
+
+
+def _at(confidence: float, contrast: Contrast) -> Contrast:
+    """All its intervals at one confidence."""
+    return replace(
+        contrast,
+        difference=contrast.difference.at(confidence),
+        macro=contrast.macro and contrast.macro.at(confidence),
+        by_set={name: alone.at(confidence) for name, alone in contrast.by_set.items()},
+        matched={axis: again and again.at(confidence) for axis, again in contrast.matched.items()},
+    )
 
 
 def _verdict(contrast: Contrast, p: float, rule: Rule) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from delaysim.accuracy import below_base
+from delaysim.accuracy import below_base, mean_se
 from delaysim.analysis.load import run_paths
 from delaysim.analysis.rowfiles import read_columns
 from delaysim.analysis.settings import run_settings
@@ -132,7 +132,7 @@ def _outcome(run: Path, state: str) -> Outcome | None:
     rows = read_columns(run / "updates.jsonl", ("update", "tokens", "sim_time"))
     shares, greedy = _shares(evals, due)
     rule = identity["evaluation"]
-    curve, base_se = shares.mean(axis=1), float(shares[0].std(ddof=1) / np.sqrt(shares.shape[1]))
+    curve, base_se = shares.mean(axis=1), mean_se(shares[0].tolist())[1]
     return Outcome(
         run_id=run.name,
         path=run,

@@ -28,6 +28,8 @@ def compare(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
     at, conditions = _at(options.at)
     options.where += conditions
+    if options.benchmarks and options.endpoint != "final":
+        raise UserError(f"--endpoint {options.endpoint}: an evaluation has no curve; leave it out with --benchmarks")
     found = selected(options)
     from delaysim.analysis.compare import Rule
     from delaysim.analysis.compare import compare as contrasts

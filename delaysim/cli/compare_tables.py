@@ -47,7 +47,7 @@ def _cell(cell: Cell | None, rule: Rule, macro: bool | None) -> str:
     else:
         sides = side_by_side(table, next(iter(cell.runs.values())))
         mean = sides.macro if macro else sides.item_weighted
-    text = interval(mean, "", rule.digits)
+    text = interval(mean.at(1 - rule.alpha), "", rule.digits)
     return f"{text} ({cell.collapsed} of {len(cell.runs)} collapsed)" if cell.collapsed else text
 
 

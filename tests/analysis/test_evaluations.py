@@ -122,3 +122,32 @@ def test_evaluations_asked_otherwise_do_not_compare(folder, capsys, setting, cha
     assert entry(["compare", str(folder[0]), "--benchmarks"]) == 2
     error = capsys.readouterr().err
     assert (error.count("\n"), f"not asked alike: asked.{setting} is" in error) == (1, True)
+
+
+def test_areas_over_a_grid_know_sets_and_clusters_too(tmp_path, capsys):
+    """Two delays: the primary endpoint is the mean of both, over the same strata and clusters as each."""
+    tables = {}
+    for name, level in (("gmc", 0.6), ("tic", 0.4)):
+        for seed in range(3):
+            for delay in (0, 8):
+                table = {of: rng.uniform(size=(size, 3)) < level for of, size in SIZES.items()}
+                evaluation(tmp_path / f"{name}{seed}{delay}", table, seed, estimator=name, D=delay)
+                tables[name, seed, delay] = {of: answers[:, 1:].mean(1) for of, answers in table.items()}
+    entry(["compare", str(tmp_path), "--benchmarks", "--at", "D", "--alpha", "0.1", "--format", "csv"])
+    row = next(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    gap = {
+        of: np.stack(
+            [np.mean([tables["gmc", s, d][of] - tables["tic", s, d][of] for d in (0, 8)], 0) for s in range(3)]
+        )
+        for of in SIZES
+    }
+    labels = {of: [f"{of}{i // 2}" for i in range(size)] for of, size in SIZES.items()}
+    expected = over_sets(gap, labels, confidence=0.9)
+    found = [float(row[key]) for key in ("difference", "low", "high", "macro", "macro_low", "macro_high")]
+    both = [(e.mean, e.low, e.high) for e in (expected.item_weighted, expected.macro)]
+    assert found == pytest.approx([*both[0], *both[1]])
+
+
+def test_an_evaluation_has_no_curve(folder, capsys):
+    assert entry(["compare", str(folder[0]), "--benchmarks", "--endpoint", "area"]) == 2
+    assert "an evaluation has no curve" in capsys.readouterr().err
