@@ -46,7 +46,7 @@ def content(
         section for i, answer in enumerate(answers) for section in _numbered(answer, i, len(answers), evaluations)
     ]
     return Content(
-        title="; ".join(headline(answer) for answer in answers),
+        title=". ".join(headline(answer) for answer in answers),
         summary=[_summary(study) for study in studies],
         sections=[*sections, trouble_section(studies, missing), run_section(studies)],
     )
