@@ -213,7 +213,7 @@ def _same(difference: Estimate) -> bool:
 
 def _judge(contrast: Contrast, p: float, rule: Rule) -> Contrast:
     verdict = _verdict(contrast, p, rule)
-    more = _more_seeds(contrast, rule) if verdict == OPEN else None
+    more = _more_seeds(contrast, p, rule) if verdict == OPEN else None
     return replace(_at(1 - rule.alpha, contrast), p_holm=p, verdict=verdict, more_seeds=more)
 
 
@@ -240,6 +240,9 @@ def _verdict(contrast: Contrast, p: float, rule: Rule) -> str:
     return ALIKE if alike else OPEN
 
 
-def _more_seeds(contrast: Contrast, rule: Rule) -> float:
-    needed = seeds_needed(contrast.difference, alpha=rule.alpha) if contrast.difference.mean else inf
-    return max(0.0, needed - len(contrast.seeds))
+def _more_seeds(contrast: Contrast, p: float, rule: Rule) -> float:
+    """Seeds to add, at the level that the correction leaves to this difference; those at hand were not enough."""
+    difference = contrast.difference
+    level = rule.alpha * difference.p / p if p > 0 else rule.alpha
+    needed = seeds_needed(difference, alpha=level) if difference.mean else inf
+    return max(1.0, needed - len(contrast.seeds))

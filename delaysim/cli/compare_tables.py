@@ -8,6 +8,7 @@ from rich.table import Table
 from delaysim.analysis.compare import ONE_SEED, OPEN, SAME, Contrast, Rule, side_by_side
 from delaysim.analysis.grid import Cell, Stratum, ordered, spelled
 from delaysim.analysis.outcomes import Outcome
+from delaysim.analysis.report.words import count
 from delaysim.analysis.stats import Estimate, crossed
 
 SIDES = (("item-weighted: each problem alike", False), ("macro: each set alike", True))
@@ -106,7 +107,7 @@ def _differs(row: Contrast, axis: str) -> bool:
 def _verdict(row: Contrast) -> str:
     if row.verdict != OPEN or row.more_seeds is None or row.more_seeds > MANY:
         return row.verdict
-    return f"{OPEN}; about {row.more_seeds:.0f} more seeds would tell"
+    return f"{OPEN}; about {count(int(row.more_seeds), 'more seed')} would tell"
 
 
 def _p(value: float) -> str:

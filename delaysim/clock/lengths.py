@@ -1,12 +1,18 @@
 """Response lengths for a clock that runs alone: drawn from a law, in keyed blocks of groups."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import log, sqrt
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from delaysim.clock.draws import Draws
+from delaysim.clock.law import Law
+from delaysim.clock.ledger import Ledger
+from delaysim.clock.steps import Answer, Launch, Lengths
 from delaysim.rng import stream
 
 BLOCK = 1024
@@ -18,8 +24,13 @@ Lengths2D = NDArray[np.int64]
 class LengthLaw(Protocol):
     """Anything that draws response lengths."""
 
-    def draw(self, rng: np.random.Generator, groups: int, group_size: int) -> Lengths2D:
-        """Lengths [groups, group_size] in tokens. A smaller group_size gives a prefix of the columns."""
+    def draw(
+        self, rng: np.random.Generator, groups: int, group_size: int, again: np.random.Generator | None = None
+    ) -> Lengths2D:
+        """Lengths [groups, group_size] in tokens. A smaller group_size gives a prefix of the columns.
+
+        With `again`, another attempt: what belongs to the prompt comes from `rng` as before, the rest from `again`.
+        """
         ...
 
 
@@ -36,9 +47,11 @@ class Lognormal:
     cap: int
     """Longest possible response [tokens]."""
 
-    def draw(self, rng: np.random.Generator, groups: int, group_size: int) -> Lengths2D:
-        shared = rng.standard_normal(groups)
-        own = np.stack([rng.standard_normal(groups) for _ in range(group_size)], axis=1)
+    def draw(
+        self, rng: np.random.Generator, groups: int, group_size: int, again: np.random.Generator | None = None
+    ) -> Lengths2D:
+        shared, rest = rng.standard_normal(groups), again or rng
+        own = np.stack([rest.standard_normal(groups) for _ in range(group_size)], axis=1)
         z = sqrt(self.prompt_share) * shared[:, None] + sqrt(1.0 - self.prompt_share) * own
         lengths = np.exp(log(self.mean) - self.sigma**2 / 2 + self.sigma * z)
         return np.clip(np.rint(lengths), 1, self.cap).astype(np.int64)
@@ -51,29 +64,89 @@ class Empirical:
     recorded: NDArray[np.int64]
     """Lengths [tokens], any number of them."""
 
-    def draw(self, rng: np.random.Generator, groups: int, group_size: int) -> Lengths2D:
-        picks = [rng.integers(len(self.recorded), size=groups) for _ in range(group_size)]
+    def draw(
+        self, rng: np.random.Generator, groups: int, group_size: int, again: np.random.Generator | None = None
+    ) -> Lengths2D:
+        picks = [(again or rng).integers(len(self.recorded), size=groups) for _ in range(group_size)]
         return self.recorded[np.stack(picks, axis=1)]
 
 
+BY_ROW: dict[str, Callable[[Lengths2D], NDArray[Any]]] = {
+    "max": lambda block: block.max(axis=1),
+    "mean": lambda block: block.mean(axis=1),
+    "sum": lambda block: block.sum(axis=1),
+}
+"""`durations.STATS` of many groups at once."""
+
+
 class KeyedLengths:
-    """The lengths of every group of a stream, drawn block by block and kept."""
+    """The lengths of every prompt and attempt of a stream, drawn block by block and kept."""
 
-    def __init__(self, law: LengthLaw, group_size: int, seed: int, name: str = "lengths") -> None:
+    def __init__(
+        self, law: LengthLaw, group_size: int, seed: int, name: str = "lengths", stat: str = "max", flat: float = 0.0
+    ) -> None:
+        """`stat`: the size of a group; `flat`: share of groups whose rewards are all equal."""
         self._law, self._group_size, self._seed, self._name = law, group_size, seed, name
+        self._stat, self._flat, self._draws = BY_ROW[stat], flat, Draws(seed)
         self._blocks: list[Lengths2D] = []
-        self._longest: list[int] = []
+        self._sizes: list[Any] = []
+        self._repeated = cache(self._draw)
 
-    def longest(self, groups: range) -> list[int]:
-        """Longest response [tokens] of each group."""
-        while len(self._longest) < groups.stop:
-            rng = stream(self._seed, self._name, len(self._blocks))
-            self._blocks.append(self._law.draw(rng, BLOCK, self._group_size).astype(np.int32))
-            self._longest.extend(self._blocks[-1].max(axis=1).tolist())
-        return self._longest[groups.start : groups.stop]
+    def answer(self, law: Law, launch: Launch) -> Lengths | Answer:
+        """What the clock is told of a launch."""
+        sizes = self._all(launch) if law.slots is not None else self._of(launch)
+        if law.zero_variance == "kept":
+            return sizes
+        return Answer(sizes, self._flat_of(launch))
+
+    def longest(self, groups: range) -> list[Any]:
+        """Size of each fresh prompt's first group [tokens]: by default its longest response."""
+        while len(self._sizes) < groups.stop:
+            self._blocks.append(self._draw(0, len(self._blocks)))
+            self._sizes.extend(self._stat(self._blocks[-1]).tolist())
+        return self._sizes[groups.start : groups.stop]
 
     def table(self, groups: int) -> Lengths2D:
-        """Lengths [groups, G] of the first `groups` groups."""
+        """Lengths [groups, G] of the first groups of so many fresh prompts."""
         self.longest(range(groups))
         empty = np.empty((0, self._group_size), np.int32)
         return np.concatenate([empty, *self._blocks])[:groups]
+
+    def of_ledger(self, ledger: Ledger, groups: int) -> Lengths2D:
+        """Lengths [groups, G] of the first groups of a ledger."""
+        if not ledger.prompt:
+            return self.table(groups)
+        prompts, attempts = np.array(ledger.prompt[:groups]), np.array(ledger.attempt[:groups])
+        table: Lengths2D = self.table(int(prompts.max(initial=-1)) + 1)[prompts]
+        for group in np.flatnonzero(attempts):
+            table[group] = self._row(int(prompts[group]), int(attempts[group]))
+        return table
+
+    def _of(self, launch: Launch) -> list[Any]:
+        if isinstance(launch.prompts, range):
+            return self.longest(launch.prompts)
+        return [self._stat(row[None])[0].item() for row in self._rows(launch)]
+
+    def _all(self, launch: Launch) -> list[Sequence[int]]:
+        return [row.tolist() for row in self._rows(launch)]
+
+    def _rows(self, launch: Launch) -> list[Lengths2D]:
+        return [self._row(*key) for key in zip(launch.prompts, launch.attempts, strict=True)]
+
+    def _row(self, prompt: int, attempt: int) -> Lengths2D:
+        block, place = divmod(prompt, BLOCK)
+        if attempt:
+            again: Lengths2D = self._repeated(attempt, block)[place]
+            return again
+        self.longest(range(prompt, prompt + 1))
+        first: Lengths2D = self._blocks[block][place]
+        return first
+
+    def _draw(self, attempt: int, block: int) -> Lengths2D:
+        rng = stream(self._seed, self._name, block)
+        again = stream(self._seed, f"{self._name} again", attempt, block) if attempt else None
+        return self._law.draw(rng, BLOCK, self._group_size, again).astype(np.int32)
+
+    def _flat_of(self, launch: Launch) -> list[int]:
+        keys = zip(launch.groups, launch.prompts, launch.attempts, strict=True)
+        return [g for g, prompt, attempt in keys if self._draws.uniform("flat", prompt, attempt) < self._flat]

@@ -1,119 +1,117 @@
-"""The SimPy event loop, as a coroutine that yields what has to be computed and receives response lengths.
+"""The event loop, as a coroutine that yields what has to be computed and receives response lengths.
 
 Events at one tick fire in the order publish, completion, admission, poll, then by group id; SimPy's heap
 orders by (time, priority, insertion), and groups are inserted by id.
 """
 
 from collections import deque
-from collections.abc import Callable, Generator
-from functools import cache
+from collections.abc import Generator
 from typing import Any
 
-from simpy import Environment, Event
+from simpy import Event
 from simpy.core import EmptySchedule
-from simpy.events import EventPriority
 
-from delaysim.clock.law import Law
-from delaysim.clock.ledger import NEVER, Ledger
-from delaysim.clock.steps import Launch, Lengths, Step, Train
-
-PUBLISH, COMPLETION, ADMISSION, POLL = (EventPriority(rank) for rank in range(4))
-
+from delaysim.clock.draws import Draws
+from delaysim.clock.events import ADMISSION, COMPLETION, POLL, PUBLISH, Events
+from delaysim.clock.gate import Gate
+from delaysim.clock.generation import Generation, Slots, Timers
+from delaysim.clock.law import Law, to_ticks
+from delaysim.clock.ledger import ABORTED, AGE, FILTERED, NEVER, QUEUE, TIMEOUT, Ledger
+from delaysim.clock.ready import STRICT, Ready
+from delaysim.clock.steps import Answer, Launch, Lengths, Step, Sync, Train
+from delaysim.clock.weights import Weights
 
 _OVER = Step(None, None)
+STARVED = 100_000
+"""So many groups go while the learner waits, and it gives up."""
 
 
 class Stalled(RuntimeError):
-    """No event is left and the learner still waits; the message names the groups that are missing."""
-
-
-class Occurrence(Event):
-    """An event that has already succeeded and carries one payload; SimPy's `Timeout` has a fixed priority."""
-
-    _ok = True
-
-    def __init__(self, callback: Callable[[Any], None], payload: Any = None) -> None:
-        self.callbacks = [callback]
-        self._value = payload
+    """The learner waits and nothing can end its wait; the message says what is missing."""
 
 
 class Clock:
-    """One run's simulated time. Drive it with `steps()`; read `ledger`, `version` and `now` at any point."""
+    """One run's simulated time. Drive it with `steps()`; read `ledger`, `version` and `now` at any point.
 
-    def __init__(self, law: Law) -> None:
+    `seed` keys what the law leaves to chance: noise, arrivals, a random order, groups that are replayed.
+    """
+
+    def __init__(self, law: Law, seed: int = 0) -> None:
         self.law = law
-        self.ledger = Ledger()
+        self.ledger = Ledger(to_ticks(law.reward_lag))
         self.version = 0
         """Updates published so far."""
-        self._env = Environment(0)
-        self._ready: deque[int] = deque()
+        self._events, self._draws = Events(), Draws(seed)
+        self._gate = Gate(law, self._events, self._draws, self._admit)
+        self._sizes: dict[int, Any] = {}
+        self._ready = Ready(law.order, self.ledger, self._sizes, self._draws)
+        make = Timers if law.slots is None else Slots
+        slots_matter = law.workers is not None or law.slots is not None
+        ended = self._ended if slots_matter or law.reward_lag else self._scored
+        self._generation: Generation = make(
+            law, self._events, self.ledger, self._draws, ended, lambda group: self._drop(group, TIMEOUT)
+        )
+        self._weights = Weights(law, self._events, self._synced)
         self._batch: Train | None = None
         self._batch_trained = False
         self._idle_since = 0
-        self._due: set[EventPriority] = set()
+        self._in_vain = 0
+        self._first_young = self._first_running = 0
+        self._flat: set[int] = set()
+        self._consumed: deque[int] = deque()
+        self._gone: list[int] = []
         self._step: Step | None = None
-        self._slots = law.workers
-        self._ticks_of = cache(law.duration)
-        self._overlaps = law.workers is None and law.shortest_ticks > 0
+        self._queue = None if law.queue_drop is None else round(law.queue_drop * law.groups_per_update)
+        self._finished = self._ready.groups
+        self._needed = law.groups_per_update
 
     @property
     def now(self) -> int:
         """Current tick."""
-        return int(self._env.now)
+        return self._events.now
 
-    def steps(self) -> Generator[Step, Lengths | None, None]:
-        """Yield each step in causal order; send the lengths back after a step that has a launch.
+    def steps(self) -> Generator[Step, Lengths | Answer | None, None]:
+        """Yield each step in causal order; send the answer back after a step that has a launch.
 
         The first send is None. Ends after the step that trains update N-1. Raises `Stalled`.
         """
-        self._schedule_once(ADMISSION, self._admit)
+        self._gate.open()
         while (step := self._advance()) is not _OVER:
-            lengths = yield step
+            answer = yield step
             if step.launch is not None:
-                self._begin(step.launch, lengths)
+                self._begin(step.launch, answer)
             if self.version == self.law.n_updates:
                 return
 
     def _advance(self) -> Step:
-        """Fire events until one of them asks for a step."""
-        fire = self._env.step
+        """Let events happen until one of them asks for a step."""
+        fire = self._events.fire
         try:
             while self._step is None:
                 fire()
         except EmptySchedule:
             raise Stalled(self._what_is_missing()) from None
         step, self._step = self._step, None
+        if self._gone and step is not _OVER:
+            step = step._replace(dropped=tuple(self._gone))
+            self._gone.clear()
         return step
 
-    def _schedule_once(self, priority: EventPriority, callback: Callable[[Any], None]) -> None:
-        if priority not in self._due:
-            self._due.add(priority)
-            self._env.schedule(Occurrence(callback), priority)
-
-    # Admission: launched - dropped <= (eta + 1 + version) * B, and at most `workers` in generation.
-
-    def _admit(self, _event: Event) -> None:
-        self._due.discard(ADMISSION)
-        groups = self._admissible()
-        if groups:
-            self.ledger.add(len(groups), self.version, self.now)
-            launch = Launch(self.version, self._worth_generating(groups))
-            if launch.groups:
+    def _admit(self) -> None:
+        count = self._gate.free(len(self.ledger), self._generation.free)
+        if count > 0:
+            first = len(self.ledger)
+            prompts, attempts, since = self._gate.take(count)
+            self.ledger.add(count, self._weights.version, self.now)
+            self.ledger.say(prompts, attempts, since)
+            groups = self._worth_generating(range(first, first + count))
+            size = len(groups)
+            launch = Launch(self._weights.version, groups, prompts[:size], attempts[:size])
+            if groups:
                 self._step = Step(launch, self._decide_beside_launch())
             else:
                 self._begin(launch, ())
         self._request_poll()
-
-    def _admissible(self) -> range:
-        law, launched = self.law, len(self.ledger)
-        free = (law.look_ahead + 1 + self.version) * law.groups_per_update - launched
-        if self._slots is not None:
-            free = min(free, self._slots - self._generating())
-        return range(launched, launched + max(0, free))
-
-    def _generating(self) -> int:
-        taken = self.version + (self._batch is not None)
-        return len(self.ledger) - len(self._ready) - taken * self.law.groups_per_update
 
     def _worth_generating(self, groups: range) -> range:
         consumable = self.law.consumable
@@ -121,71 +119,154 @@ class Clock:
 
     def _decide_beside_launch(self) -> Train | None:
         """The next update, where it neither needs the groups launched now nor changes a later launch's weights."""
-        if not (self._overlaps and self._learner_can_start()):
+        if not (self.law.overlaps and self._learner_can_start()):
             return None
         self._decide()
         self._batch_trained = True
         return self._batch
 
-    def _begin(self, launch: Launch, lengths: Lengths | None) -> None:
-        if lengths is None or len(lengths) != len(launch.groups):
+    def _begin(self, launch: Launch, answer: Lengths | Answer | None) -> None:
+        sizes, flat = answer if isinstance(answer, Answer) else (answer, ())
+        if sizes is None or len(sizes) != len(launch.groups):
             raise ValueError(f"the launch of {launch.groups} must be answered with as many lengths")
-        prescribed = len(self.ledger) - launch.groups.stop  # groups the law proves never consumed
-        self._complete_later(launch.groups.start, [*lengths, *[0] * prescribed])
+        if self.law.zero_variance == "replaced":
+            self._flat.update(flat)
+        groups = range(launch.groups.start, len(self.ledger))
+        if len(groups) > len(sizes):  # the law proves the rest never consumed
+            sizes = [*sizes, *[0] * (len(groups) - len(sizes))]
+        if self.law.order == "shortest":
+            self._sizes.update(zip(groups, sizes, strict=True))
+        self._generation.begin(groups, sizes)
 
-    def _complete_later(self, first: int, longest: list[int | None]) -> None:
-        env, due, ticks_of, complete = self._env, self.ledger.due, self._ticks_of, self._complete
-        now, schedule = self.now, env.schedule
-        for group, length in enumerate(longest, first):
-            if length is not None:
-                ticks = ticks_of(length)
-                due[group] = now + ticks
-                schedule(Occurrence(complete, group), COMPLETION, ticks)
+    # From generation to the learner.
 
-    def _complete(self, event: Event) -> None:
-        self._ready.append(event._value)
+    def _ended(self, group: int) -> None:
+        self._events.once(ADMISSION, self._admit)
+        if self.ledger.reward_lag:
+            self._events.after(self.ledger.reward_lag, COMPLETION, lambda event: self._scored(event._value), group)
+        else:
+            self._scored(group)
+
+    def _scored(self, group: int) -> None:
+        if group in self._flat:
+            if group not in self.ledger.dropped:
+                self._drop(group, FILTERED)
+            return
+        if group in self.ledger.dropped:
+            return
+        self._ready.add(group)
+        if self._queue is not None and len(self._finished) > self._queue:
+            self._drop(self._ready.oldest(), QUEUE)
         if self._batch is None:
             self._request_poll()
-        if self._slots is not None:
-            self._schedule_once(ADMISSION, self._admit)
 
-    # The learner: it takes the B earliest completions, or waits; it never trains a short batch.
+    def _drop(self, group: int, fate: int) -> None:
+        self._ready.discard(group)
+        self.ledger.dropped[group] = (fate, self.now)
+        self._gate.given_back += 1
+        self._gone.append(group)
+        if self.law.requeue and fate != FILTERED:
+            prompt, attempt = self.ledger.origin(group)
+            self._gate.again(prompt, attempt + 1)
+        self._events.once(ADMISSION, self._admit)
+        self._in_vain += self._batch is None
+        if self._in_vain > STARVED:
+            raise Stalled(f"update {self.version} waits group after group is dropped: {self._limits()} is too low")
+
+    def _limits(self) -> str:
+        names = ("queue_drop", "age_max", "abort_age", "timeout")
+        return " or ".join(f"clock.{name}" for name in names if getattr(self.law, name) is not None)
+
+    def _drop_old(self, limit: int) -> None:
+        """Drop every group of weights before `limit`; versions rise with ids."""
+        ledger = self.ledger
+        while self._first_young < len(ledger) and ledger.version[self._first_young] < limit:
+            group, self._first_young = self._first_young, self._first_young + 1
+            if not ledger.gone(group):
+                if group not in self._finished:
+                    self._generation.cut(group)
+                self._drop(group, ABORTED)
+
+    # The learner: it takes B groups as soon as there are as many, or waits; it never trains a short batch.
 
     def _learner_can_start(self) -> bool:
-        return self._batch is None and len(self._ready) >= self.law.groups_per_update
+        needed = self._needed
+        if self._batch is not None or len(self._finished) < needed:
+            return False
+        return self.law.order not in STRICT or self._ready.leads(needed, self._running())
+
+    def _running(self) -> int | None:
+        """The lowest id of a group that is not finished."""
+        ledger, group = self.ledger, self._first_running
+        while group < len(ledger) and (ledger.gone(group) or group in self._finished):
+            group += 1
+        self._first_running = group
+        return group if group < len(ledger) else None
 
     def _request_poll(self) -> None:
-        if self._learner_can_start():
-            self._schedule_once(POLL, self._poll)
+        if self._batch is None and len(self._finished) >= self._needed:
+            self._events.once(POLL, self._poll)
 
-    def _poll(self, _event: Event) -> None:
-        self._due.discard(POLL)
+    def _poll(self) -> None:
+        if self.law.age_max is not None and self._batch is None:
+            for group in self._ready.older_than(self.version - self.law.age_max):
+                self._drop(group, AGE)
         if self._learner_can_start():
             self._decide()
 
     def _decide(self) -> None:
-        now, take = self.now, self._ready.popleft
-        groups = sorted([take() for _ in range(self.law.groups_per_update)])
+        now, update = self.now, self.version
+        replayed = self._replayed(update)
+        groups = tuple(sorted(self._ready.take(self._needed, update)))
         versions = self.ledger.consume(groups, now)
-        ticks = self.law.update_ticks
-        self._batch = Train(self.version, tuple(groups), versions, now + ticks, now - self._idle_since)
-        self._batch_trained = False
-        self._env.schedule(Occurrence(self._publish), PUBLISH, ticks)
+        ticks = self.law.update_ticks(update)
+        self._batch = Train(update, groups, versions, now + ticks, now - self._idle_since, replayed)
+        self._batch_trained, self._in_vain = False, 0
+        self._events.after(ticks, PUBLISH, self._publish)
+
+    def _replayed(self, update: int) -> tuple[int, ...]:
+        """Groups of the mini-batch that were consumed before, once there are as many."""
+        law, consumed = self.law, self._consumed
+        if not law.replayed or len(consumed) < law.replayed:
+            return ()
+        picked = tuple(sorted(self._draws.pick("replay", update, consumed, law.replayed)))
+        self.ledger.replays.extend((update, group) for group in picked)
+        return picked
 
     def _publish(self, _event: Event) -> None:
-        trained, self._step = self._batch_trained, Step(None, self._batch)
+        batch, trained = self._batch, self._batch_trained
+        assert batch is not None
         self._batch = None
         self._idle_since = self.now
         self.ledger.publish.append(self.now)
         self.version += 1
+        self._gate.given_back += len(batch.groups)
+        self._remember(batch)
+        self._step = Step(None, batch, self._weights.publish(self.version))
         if trained:
             self._step = None if self.version < self.law.n_updates else _OVER
-        self._schedule_once(ADMISSION, self._admit)
+        if self.law.abort_age is not None:
+            self._drop_old(self.version - self.law.abort_age)
+        self._events.once(ADMISSION, self._admit)
+
+    def _remember(self, batch: Train) -> None:
+        """Keep what the next updates may draw again."""
+        if self.law.replayed:
+            self._consumed.extend(batch.groups)
+            while self._consumed and self.ledger.update[self._consumed[0]] < self.version - self.law.replay_window:
+                self._consumed.popleft()
+            enough = len(self._consumed) >= self.law.replayed
+            self._needed = self.law.fresh if enough else self.law.groups_per_update
+
+    def _synced(self, sync: Sync) -> None:
+        self._step = Step(None, None, sync)
 
     def _what_is_missing(self) -> str:
-        lost = [group for group, due in enumerate(self.ledger.due) if due == NEVER]
+        dropped = self.ledger.dropped
+        lost = [group for group, due in enumerate(self.ledger.due) if due == NEVER and group not in dropped]
         named = ", ".join(f"{g} (version {self.ledger.version[g]})" for g in lost[:8])
+        ready = len(self._finished)
         return (
-            f"update {self.version} needs B={self.law.groups_per_update} groups, {len(self._ready)} are ready and no "
+            f"update {self.version} needs B={self.law.groups_per_update} groups, {ready} are ready and no "
             f"event is left; launched but never completed: {named}{', ...' if len(lost) > 8 else ''}"
         )

@@ -13,19 +13,18 @@ from delaysim.clock.loop import Clock
 
 Column = NDArray[Any]
 PERCENTILES = (5, 50, 95, 99)
-FATES = ("trained", "never")
-"""How a group can end; the column `fate` is an index into this."""
+TIMES = ("submit", "launch", "done", "ready", "consumed", "dropped")
 
 
-def run_alone(law: Law, lengths: KeyedLengths) -> Clock:
+def run_alone(law: Law, lengths: KeyedLengths, seed: int = 0) -> Clock:
     """Run the clock to its end with drawn lengths. Raises `Stalled`."""
-    clock = Clock(law)
+    clock = Clock(law, seed)
     steps = clock.steps()
     reply = None
     try:
         while True:
             launch = steps.send(reply).launch
-            reply = None if launch is None else lengths.longest(launch.groups)
+            reply = None if launch is None else lengths.answer(law, launch)
     except StopIteration:
         return clock
 
@@ -33,11 +32,10 @@ def run_alone(law: Law, lengths: KeyedLengths) -> Clock:
 def group_rows(ledger: Ledger) -> dict[str, Column]:
     """Columns over groups: times in sim units (NaN = did not happen), delays in updates (-1 = not trained).
 
-    delay = pre_queue + in_queue: the updates published while the group was generated, then while it waited.
+    delay = pre_queue + in_queue: the updates published until the group was ready, then while it waited.
     """
     c = ledger.columns()
     trained = c["update"] != NEVER
-    units = {name: np.where(c[name] == NEVER, np.nan, c[name] / TICKS) for name in ("launch", "done", "consumed")}
     waited = {
         "delay": c["update"] - c["version"],
         "pre_queue": c["ready_version"] - c["version"],
@@ -45,13 +43,11 @@ def group_rows(ledger: Ledger) -> dict[str, Column]:
     }
     return {
         "group": np.arange(len(ledger), dtype=np.int32),
-        "attempt": np.zeros(len(ledger), np.int32),
-        "version": c["version"].astype(np.int32),
-        **units,
-        "ready_version": c["ready_version"].astype(np.int32),
-        "update": c["update"].astype(np.int32),
+        **{name: c[name].astype(np.int32) for name in ("prompt", "attempt", "version")},
+        **{name: np.where(c[name] == NEVER, np.nan, c[name] / TICKS) for name in TIMES},
+        **{name: c[name].astype(np.int32) for name in ("ready_version", "update")},
         **{name: np.where(trained, value, NEVER).astype(np.int32) for name, value in waited.items()},
-        "fate": np.where(trained, FATES.index("trained"), FATES.index("never")).astype(np.int8),
+        "fate": c["fate"].astype(np.int8),
     }
 
 
@@ -62,7 +58,7 @@ def moments(rows: Mapping[str, Column], law: Law, sim_time: float) -> dict[str, 
     """
     update, delay = rows["update"], rows["delay"].astype(np.float64)
     trained = update != NEVER
-    steady = trained & (update >= 2 * (law.look_ahead + 1))
+    steady = trained & (update >= law.steady_from)
     run = delay[trained]
     result = {
         "sim_time": sim_time,
@@ -77,7 +73,7 @@ def moments(rows: Mapping[str, Column], law: Law, sim_time: float) -> dict[str, 
         "in_queue_mean": _mean(rows["in_queue"][trained]),
         "version0_share": _mean(rows["version"][trained] == 0),
         "never_trained_share": _mean(~trained),
-        "busy": law.n_updates * law.c_update / sim_time,
+        "busy": law.n_updates * law.steps * law.c_update / sim_time,
     }
     return result
 

@@ -21,7 +21,7 @@ from delaysim.run.pending import Pending
 from delaysim.run.records import RunDir
 from delaysim.run.rollouts import Launcher, Rollouts, Stream
 from delaysim.run.stopwatch import Stopwatch
-from delaysim.run.tracefile import write_trace
+from delaysim.run.tracefile import write_clock, write_trace
 from delaysim.settings.behaviour import recomputes
 from delaysim.settings.config import MEASURED, Config
 from delaysim.tasks import Task
@@ -92,7 +92,7 @@ class Experiment:
             self.clock = Measured(self.law, launcher)
             self.clock.run(self._train)
         else:
-            self._simulate(Clock(self.law), launcher)
+            self._simulate(Clock(self.law, self.cfg.seed), launcher)
         self._finish(launcher)
 
     def _simulate(self, clock: Clock, launcher: Launcher) -> None:
@@ -228,6 +228,7 @@ class Experiment:
         rows = group_rows(self.clock.ledger)
         table = np.array([launcher.lengths[group] for group in range(len(launcher.lengths))], np.int64)
         write_trace(self.run.path / "trace.parquet", rows, table.reshape(-1, self.cfg.G))
+        write_clock(self.run.path / "clock.parquet", self.clock.ledger)
         self.run.write("moments.json", moments(rows, self.law, self.clock.now / TICKS))
 
 

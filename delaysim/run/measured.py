@@ -45,8 +45,8 @@ class Measured:
     def _admit(self) -> None:
         """Ask for what may be asked for; nothing beyond the last update, since groups finish in their order."""
         size = self._law.groups_per_update
-        limit = min(self._law.look_ahead + 1 + self._version, self._law.n_updates) * size
-        self._out.extend(self._launcher.ask(Launch(self._version, range(self._asked, limit))))
+        limit = min((self._law.look_ahead or 0) + 1 + self._version, self._law.n_updates) * size
+        self._out.extend(self._launcher.ask(Launch.fresh(self._version, range(self._asked, limit))))
         self._asked = limit
 
     def _collect(self) -> None:

@@ -169,6 +169,7 @@ def _build(cfg: Config, run: RunDir, display: Display, status: StatusFile) -> "E
     from delaysim.run.taskload import load_task
     from delaysim.settings.behaviour import behaviour
     from delaysim.settings.chosen import chosen_estimator
+    from delaysim.settings.laws import law_from
     from delaysim.train.gradient import Rule
     from delaysim.train.learner import Learner
 
@@ -180,7 +181,7 @@ def _build(cfg: Config, run: RunDir, display: Display, status: StatusFile) -> "E
     place(policy.model, cfg.devices)
     policy = _with_sampler(cfg, policy)
     manifest = run.manifest()
-    law = Law(**manifest["law"]) if manifest else _settle(cfg, policy, task, watcher)
+    law = law_from(manifest["law"]) if manifest else _settle(cfg, policy, task, watcher)
     learner = Learner(policy.model, estimator, cfg.learner, decoding_of(cfg, policy), rule, behaviour(cfg), cfg.updates)
     _write_manifest(cfg, run, law, manifest, sum(p.numel() for p in policy.model.parameters()))
     display.begin(cfg, law, run.path, resumed=bool(manifest))

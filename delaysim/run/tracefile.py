@@ -1,4 +1,4 @@
-"""trace.parquet: one row per group, for traces and for training runs. Imports no torch.
+"""trace.parquet: one row per group; clock.parquet: one per update. For traces and for training runs. Imports no torch.
 
 Arrow arrays are made from buffers: Arrow's own conversions import pandas, which a trace has no other use for.
 """
@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from delaysim.clock.ledger import NEVER
-from delaysim.clock.trace import FATES, Column
+from delaysim.clock.law import TICKS
+from delaysim.clock.ledger import FATES, NEVER, Ledger
+from delaysim.clock.trace import Column
 from delaysim.files import replacing
 
 NULLABLE = ("ready_version", "update", "delay", "pre_queue", "in_queue")
@@ -26,6 +27,14 @@ def write_trace(path: Path, rows: Mapping[str, Column], lengths: NDArray[np.inte
     columns["lengths"] = _lists(lengths, len(rows["group"]))
     with replacing(path) as file:
         pq.write_table(pa.table(columns), file, compression="snappy", use_dictionary=["fate", "delay"])
+
+
+def write_clock(path: Path, ledger: Ledger) -> None:
+    """Write when each mini-batch was taken and its weights published [sim units], one row per update."""
+    times = {name: np.array(getattr(ledger, name), np.int64) / TICKS for name in ("poll", "publish")}
+    columns = {"update": np.arange(len(ledger.publish), dtype=np.int32), **times}
+    with replacing(path) as file:
+        pq.write_table(pa.table({name: _array(np.asarray(values)) for name, values in columns.items()}), file)
 
 
 def _column(name: str, values: Column) -> pa.Array:

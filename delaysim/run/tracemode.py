@@ -13,7 +13,7 @@ from delaysim.data import read_lengths
 from delaysim.files import read_json, write_json
 from delaysim.run.progress import requested_delay
 from delaysim.run.records import SCHEMA
-from delaysim.run.tracefile import write_trace
+from delaysim.run.tracefile import write_clock, write_trace
 from delaysim.settings.config import Config, LognormalConf
 from delaysim.settings.configfile import save_config
 from delaysim.settings.identity import identity
@@ -30,7 +30,8 @@ def trace(cfg: Config, path: Path, console: Console) -> None:
 def length_law(cfg: Config) -> LengthLaw:
     """The law the configuration draws lengths from."""
     if isinstance(cfg.lengths, LognormalConf):
-        return Lognormal(**asdict(cfg.lengths))
+        conf = cfg.lengths
+        return Lognormal(conf.mean, conf.sigma, conf.prompt_share, conf.cap)
     return Empirical(read_lengths(cfg.lengths.path, cfg.lengths.column))
 
 
@@ -42,15 +43,16 @@ def settled_law(cfg: Config, lengths: LengthLaw) -> Law:
 def _write(cfg: Config, path: Path) -> None:
     drawn = length_law(cfg)
     law = settled_law(cfg, drawn)
-    lengths = KeyedLengths(drawn, cfg.G, cfg.seed)
+    lengths = KeyedLengths(drawn, cfg.G, cfg.seed, stat=law.stat, flat=cfg.lengths.flat)
     gc.disable()  # the clock makes millions of small objects and no cycles
-    clock = run_alone(law, lengths)
+    clock = run_alone(law, lengths, cfg.seed)
     gc.enable()
     rows = group_rows(clock.ledger)
     generated = min(len(clock.ledger), law.consumable or len(clock.ledger))
     path.mkdir(parents=True, exist_ok=True)
-    table = lengths.table(generated)
+    table = lengths.of_ledger(clock.ledger, generated)
     write_trace(path / "trace.parquet", rows, table)
+    write_clock(path / "clock.parquet", clock.ledger)
     save_config(cfg, path / "config.yaml")
     trained = rows["update"][:generated] >= 0
     write_json(path / "manifest.json", {"schema": SCHEMA, "identity": identity(cfg), "law": asdict(law)})

@@ -11,6 +11,7 @@ from delaysim.estimators.base import AGGREGATIONS
 from delaysim.estimators.penalty import PENALTIES
 from delaysim.settings.behaviour import BEHAVIOURS
 from delaysim.settings.bounds import above, at_least, between, one_of
+from delaysim.settings.clock_checks import check_clock
 from delaysim.settings.config import AUTO, MEASURED, SINKS, Config, LognormalConf
 from delaysim.settings.models import TinyModelConf
 from delaysim.settings.training_checks import check_training
@@ -24,7 +25,7 @@ def check(cfg: Config) -> None:
     _finite("", cfg)
     _numbers(cfg)
     _devices(cfg)
-    _clock(cfg)
+    check_clock(cfg)
     if cfg.mode != "trace":
         check_training(cfg)
 
@@ -111,6 +112,7 @@ def _numbers(cfg: Config) -> None:
         at_least("lengths.sigma", cfg.lengths.sigma, 0)
         at_least("lengths.cap", cfg.lengths.cap, 1)
         between("lengths.prompt_share", cfg.lengths.prompt_share, 0, 1)
+    between("lengths.flat", cfg.lengths.flat, 0, 1)
 
 
 def _devices(cfg: Config) -> None:
@@ -120,30 +122,3 @@ def _devices(cfg: Config) -> None:
     for device in cfg.devices:
         if not re.fullmatch(r"cpu|cuda:\d+", device):
             raise UserError(f"{given}: {device} is no device; write cpu, or cuda:0")
-
-
-def _clock(cfg: Config) -> None:
-    clock = cfg.clock
-    above("C_update", clock.C_update, 0)
-    at_least("C_gen", clock.C_gen, 0)
-    at_least("lam", clock.lam, 0)
-    at_least("clock.t_min", clock.t_min, 0)
-    at_least("clock.pilot", clock.pilot, 2)
-    if clock.lam > 0 and clock.C_gen == 0:
-        raise UserError(
-            "C_gen=0: with lam > 0 a group's duration is a multiple of C_gen; give C_gen > 0, e.g. C_gen=85"
-        )
-    if clock.lam > 0 and clock.t_min == 0:
-        raise UserError("clock.t_min=0: a group must take some time; give clock.t_min > 0, e.g. 0.05")
-    if clock.workers is not None:
-        at_least("clock.workers", clock.workers, 1)
-    _auto_or("clock.eta", clock.eta, whole=True)
-    _auto_or("clock.L_ref", clock.L_ref, whole=False)
-
-
-def _auto_or(key: str, value: float | str, whole: bool) -> None:
-    if value == AUTO:
-        return
-    if isinstance(value, str) or (whole and value != int(value)):
-        raise UserError(f"{key}={value}: give auto or a{' whole' if whole else ''} number")
-    at_least(key, value, 0) if whole else above(key, value, 0)

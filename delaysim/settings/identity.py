@@ -1,16 +1,17 @@
 """What a run is: the settings that were read and decide its rows, their hash, and the name made of them. No torch."""
 
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from delaysim.clock.pilot import RANKED
 from delaysim.data import model_digest
 from delaysim.estimators import discover
 from delaysim.estimators.interface import dial, dialled
 from delaysim.files import digest, file_digest
 from delaysim.settings.behaviour import SAMPLER, behaviour, recomputes
-from delaysim.settings.config import AUTO, MEASURED, Config
+from delaysim.settings.config import AUTO, MEASURED, ClockConf, Config
 
 ONLY_PLANNED = ("seconds_per_update", "shape", "speed")
 """Settings of mode=plan alone."""
@@ -26,6 +27,9 @@ OFF = {
     "schedule": "constant",
 }
 """Settings of the learner that are no part of a run where they are off."""
+DEFAULTS = {field.name: field.default for field in fields(ClockConf)} | {"speed": []}
+POLICIES = DEFAULTS.keys() - {"C_gen", "C_update", "lam", "eta", "workers", "L_ref", "t_min", "pilot"}
+"""Settings of the clock that are no part of a run where they have their defaults."""
 NO_RESULT = ("workers",)
 """Settings of a task that no row depends on."""
 
@@ -34,7 +38,8 @@ def identity(cfg: Config) -> dict[str, Any]:
     """The settings that decide a run's rows, contents in place of paths; equal settings are the same run."""
     shared = {"suite": cfg.suite_name, "clock": _clock(cfg), "B": cfg.B, "G": cfg.G, "N": cfg.updates, "seed": cfg.seed}
     if cfg.mode == "trace":
-        return {**shared, "lengths": _content(asdict(cfg.lengths)), "pilot_seed": cfg.model.seed}
+        steps = {} if cfg.learner.updates_per_batch == 1 else {"steps": cfg.learner.updates_per_batch}
+        return {**shared, "lengths": _lengths(cfg), "pilot_seed": cfg.model.seed, **steps}
     return {
         **shared,
         "model": _model(cfg),
@@ -94,8 +99,11 @@ def threshold(cfg: Config) -> float | None:
 
 
 def needs_pilot(cfg: Config) -> bool:
-    """Whether the law takes L_ref or the look-ahead from a pilot."""
-    return cfg.clock.lam > 0 and AUTO in (cfg.clock.L_ref, cfg.clock.eta)
+    """Whether the law takes L_ref, the look-ahead or ranks of sizes from a pilot."""
+    clock = cfg.clock
+    if clock.slots is not None:
+        return clock.L_ref == AUTO and not clock.speed
+    return clock.lam > 0 and (AUTO in (clock.L_ref, clock.eta) or clock.coupling in RANKED)
 
 
 def _model(cfg: Config) -> dict[str, Any]:
@@ -154,14 +162,35 @@ def _evaluation(cfg: Config) -> dict[str, Any]:
 
 
 def _clock(cfg: Config) -> dict[str, Any]:
-    clock = asdict(cfg.clock)
+    clock = cfg.clock
     read = {"C_gen", "C_update", "lam", "eta", "workers"}
-    if cfg.clock.lam > 0:
-        read |= {"L_ref", "t_min"}
-    if needs_pilot(cfg):
-        read |= {"pilot"}
-    kept = {key: value for key, value in clock.items() if key in read}
-    return {key: float(value) if key == "L_ref" and value != AUTO else value for key, value in kept.items()}
+    read |= {"L_ref", "t_min"} if clock.lam > 0 else set()
+    read |= {"L_ref"} if clock.slots is not None and not clock.speed else set()
+    read |= {"pilot"} if needs_pilot(cfg) else set()
+    read |= {name for name in POLICIES if getattr(clock, name) != DEFAULTS[name]} - _unread(clock)
+    kept = {key: value for key, value in asdict(clock).items() if key in read}
+    numbers = {key: float(kept[key]) for key in ("L_ref", "L_cap") if kept.get(key, AUTO) != AUTO}
+    speed = {"speed": [[float(x) for x in pair] for pair in clock.speed]} if "speed" in kept else {}
+    return kept | numbers | speed
+
+
+def _unread(clock: ClockConf) -> set[str]:
+    """Settings of policies that are off."""
+    off = {
+        "L_cap": clock.coupling != "cap",
+        "coupling": clock.lam == 0,
+        "stat": clock.lam == 0 and clock.order != "shortest",
+        "sync_mode": clock.sync_time == 0,
+        "replay_window": clock.replay == 0,
+    }
+    return {name for name, unread in off.items() if unread}
+
+
+def _lengths(cfg: Config) -> dict[str, Any]:
+    values = _content(asdict(cfg.lengths))
+    if cfg.clock.zero_variance == "kept":
+        del values["flat"]
+    return values
 
 
 def _content(settings: dict[str, Any]) -> dict[str, Any]:

@@ -81,6 +81,16 @@ def test_p_is_corrected_over_the_whole_table():
     assert np.allclose([c.p_holm for c in found], holm([c.difference.p for c in found]))
 
 
+@given(st.integers(0, 400), st.floats(0.005, 0.08))
+def test_what_is_not_settled_takes_at_least_one_more_seed(seed, gap):
+    """Also where the difference alone would be separable and the correction over the table undoes it."""
+    rng = np.random.default_rng(seed)
+    means = {name: 0.5 + gap * i for i, name in enumerate("abcd")}
+    cells = arrange(runs(means, range(3), noise=float(rng.uniform(0.01, 0.08))), "estimator", [])
+    for contrast in compare(cells, Rule()):
+        assert contrast.verdict != OPEN or contrast.more_seeds >= 1
+
+
 def test_runs_that_are_the_same_by_design_are_no_test_of_the_table():
     """All losses are one run at delay 0; the p of the others is corrected over the others."""
     same = [made(np.full(40, 0.7), s, estimator=e, D=0) for s in range(5) for e in "ab"]

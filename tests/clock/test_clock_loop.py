@@ -97,7 +97,7 @@ def test_a_train_says_what_the_ledger_says(law, longest):
         assert list(t.groups) == sorted(t.groups)
         assert t.versions == tuple(ledger.version[g] for g in t.groups)
         assert (t.publish, t.wait) == (ledger.publish[t.update], ledger.poll[t.update] - free[t.update])
-        assert t.publish == ledger.poll[t.update] + law.update_ticks
+        assert t.publish == ledger.poll[t.update] + law.training_ticks
 
 
 @settings(max_examples=150, deadline=None)
@@ -107,7 +107,9 @@ def test_launches_ask_for_each_group_once_in_order(law, longest):
     launches = [step.launch for step in asked if step.launch]
     assert [g for launch in launches for g in launch.groups] == list(range(len(clock.ledger)))
     assert all(launch.groups for launch in launches)
-    assert asked[0].launch == Launch(0, range(min(law.workers or 99, (law.look_ahead + 1) * law.groups_per_update)))
+    assert asked[0].launch == Launch.fresh(
+        0, range(min(law.workers or 99, (law.look_ahead + 1) * law.groups_per_update))
+    )
 
 
 def lose(law, lost):
@@ -160,7 +162,7 @@ def test_a_run_that_can_do_without_a_lost_group_goes_on(lam):
 @pytest.mark.parametrize("answer", [None, [], [3], [3, 3, 3]])
 def test_a_launch_of_two_groups_takes_two_lengths(answer):
     steps = Clock(Law(3, 2, 0, 4.0, 1.0, 1.0, 2.0)).steps()
-    assert steps.send(None).launch == Launch(0, range(0, 2))
+    assert steps.send(None).launch == Launch.fresh(0, range(0, 2))
     with pytest.raises(ValueError, match=r"range\(0, 2\) must be answered with as many lengths"):
         steps.send(answer)
 

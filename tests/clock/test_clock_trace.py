@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delaysim.clock import TICKS, Law
-from delaysim.clock.trace import FATES, group_rows, moments, run_alone
+from delaysim.clock.ledger import FATES
+from delaysim.clock.trace import group_rows, moments, run_alone
 
 HAND = {
     "group": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9],

@@ -1,0 +1,73 @@
+"""How many groups may be launched now: the look-ahead, free slots, and prompts that are there."""
+
+from collections import deque
+from collections.abc import Callable
+from itertools import takewhile
+
+from simpy import Event
+
+from delaysim.clock.draws import Draws
+from delaysim.clock.events import ADMISSION, COMPLETION, Events
+from delaysim.clock.law import Law, to_ticks
+from delaysim.clock.prompts import Prompts
+
+
+class Gate:
+    """The limits on launches: launched <= (eta + 1) * B + `given_back`, and as many as find a slot and a prompt."""
+
+    def __init__(self, law: Law, events: Events, draws: Draws, admit: Callable[[], None]) -> None:
+        self._law, self._events, self._draws, self._admit = law, events, draws, admit
+        self._prompts = Prompts()
+        self._arrived: deque[int] = deque()
+        self._ramp = [to_ticks(law.c_gen) * i // (self._eta + 1) for i in range(1, self._eta + 1)]
+        self.given_back = 0
+        """Groups whose place is free again: consumed and published, or dropped."""
+
+    @property
+    def _eta(self) -> int:
+        return self._law.look_ahead or 0
+
+    def open(self) -> None:
+        """Ask for the first admissions, and for those that time alone brings."""
+        self._events.once(ADMISSION, self._admit)
+        if self._law.arrivals is not None:
+            self._arrive_later(0)
+        if self._law.start == "ramp":
+            for tick in self._ramp:
+                self._events.after(tick, ADMISSION, lambda _: self._admit())
+
+    def free(self, launched: int, slots: int | None) -> int:
+        """Groups that may be launched now; `slots` of them find a place in generation."""
+        limits = [] if slots is None else [slots]
+        if self._law.look_ahead is not None:
+            limits.append((self._ahead() + 1) * self._law.fresh + self.given_back - launched)
+        if self._law.arrivals is not None:
+            limits.append(self._prompts.waiting + len(self._arrived))
+        return min(limits)
+
+    def take(self, count: int) -> tuple[range | list[int], list[int], list[int]]:
+        """Prompts of the next groups, how often each was launched before, and the tick since which it waits."""
+        fresh = max(0, count - self._prompts.waiting)
+        closed = self._law.arrivals is None
+        since = [self._events.now] * fresh if closed else [self._arrived.popleft() for _ in range(fresh)]
+        return self._prompts.take(count, since)
+
+    def again(self, prompt: int, attempt: int) -> None:
+        """A prompt is to be launched once more, if it has attempts left."""
+        if self._law.attempts is None or attempt < self._law.attempts:
+            self._prompts.again(prompt, attempt, self._events.now)
+
+    def _ahead(self) -> int:
+        if self._law.start != "ramp":
+            return self._eta
+        return sum(1 for _ in takewhile(lambda tick: tick <= self._events.now, self._ramp))
+
+    def _arrive_later(self, index: int) -> None:
+        assert self._law.arrivals is not None
+        ticks = to_ticks(self._draws.exponential("arrivals", index) / self._law.arrivals)
+        self._events.after(ticks, COMPLETION, self._arrive, index)
+
+    def _arrive(self, event: Event) -> None:
+        self._arrived.append(self._events.now)
+        self._events.once(ADMISSION, self._admit)
+        self._arrive_later(event._value + 1)
