@@ -41,8 +41,8 @@ def cap(law: "Law", size: float) -> float:
 
 def rank(law: "Law", size: float) -> float:
     """-log(1 - u) / lam, u the size's rank among the pilot's: exponential durations, the longest groups last."""
-    below, upto = bisect_left(law.pilot, size), bisect_right(law.pilot, size)
-    return -log(1.0 - ((below + upto) / 2 + 0.5) / (len(law.pilot) + 1)) / law.lam
+    below, upto = bisect_left(law.pilot_sizes, size), bisect_right(law.pilot_sizes, size)
+    return -log(1.0 - ((below + upto) / 2 + 0.5) / (len(law.pilot_sizes) + 1)) / law.lam
 
 
 COUPLINGS: dict[str, Callable[["Law", float], float]] = {

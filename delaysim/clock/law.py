@@ -49,7 +49,7 @@ class Law:
     """max | mean | sum of a group's lengths: its size."""
     l_cap: float = 1.0
     """Longest possible size [tokens]; read only with coupling cap."""
-    pilot: tuple[float, ...] = ()
+    pilot_sizes: tuple[float, ...] = ()
     """Sorted sizes of the pilot's groups [tokens]; read only with coupling exp and rank."""
     noise: float = 0.0
     """Mean of an exponential addition to every duration [units of c_gen]."""
@@ -107,7 +107,7 @@ class Law:
     @cached_property
     def log_sizes(self) -> tuple[float, float]:
         """Mean and standard deviation of the pilot's log-sizes."""
-        logs = [log(size) for size in self.pilot]
+        logs = [log(size) for size in self.pilot_sizes]
         return fmean(logs), pstdev(logs)
 
     @cached_property

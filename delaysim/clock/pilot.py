@@ -41,5 +41,5 @@ def settle(law: Law, lengths: ArrayLike, l_ref: float | None, look_ahead: int | 
     if l_ref is None:
         l_ref = reference_length(lengths) * (np.shape(lengths)[1] if law.stat == "sum" else 1)
     pilot = tuple(sorted(sizes(lengths, law.stat))) if law.coupling in RANKED else ()
-    law = replace(law, l_ref=l_ref, pilot=pilot)
+    law = replace(law, l_ref=l_ref, pilot_sizes=pilot)
     return replace(law, look_ahead=balanced_look_ahead(law, lengths) if look_ahead is None else look_ahead)

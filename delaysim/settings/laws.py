@@ -43,7 +43,7 @@ def law_of(cfg: Config, pilot: Callable[[], ArrayLike]) -> Law:
 def law_from(written: dict[str, Any]) -> Law:
     """A law as its manifest has it."""
     speed = tuple((count, rate) for count, rate in written.get("speed", ()))
-    return Law(**written | {"speed": speed, "pilot": tuple(written.get("pilot", ()))})
+    return Law(**written | {"speed": speed, "pilot_sizes": tuple(written.get("pilot_sizes", ()))})
 
 
 def _longest(cfg: Config) -> float:
