@@ -58,11 +58,19 @@ def run_id(cfg: Config) -> str:
     key = digest(identity(cfg), 8)
     delay = f"D{cfg.D}" if cfg.D is not None else f"lam{cfg.clock.lam:g}"
     delay = f"eta{cfg.clock.eta}" if cfg.suite_name == MEASURED else delay
+    delay = "-".join([delay, *_policies(cfg.clock)])
     if cfg.mode == "trace":
         return f"{cfg.suite_name}-{delay}-N{cfg.updates}-s{cfg.seed}-{key}"
     rule = None if cfg.rule.name == "none" else cfg.rule.name
     parts = [estimator_name(cfg), rule, delay, _threshold(cfg), f"G{cfg.G}", model_name(cfg)]
     return "-".join([*filter(None, parts), task_name(cfg), f"s{cfg.seed}", key])
+
+
+def _policies(clock: ClockConf) -> list[str]:
+    """The order and the limits on a group's life, where there are any."""
+    order = [] if clock.order == DEFAULTS["order"] else [clock.order]
+    limits = ("queue_drop", "age_max", "abort_age", "timeout")
+    return order + [f"{name}{getattr(clock, name):g}" for name in limits if getattr(clock, name) is not None]
 
 
 def run_path(cfg: Config) -> Path:
