@@ -35,13 +35,14 @@ STUDIES = {
     "async_lambda": ["seed=0,1,2,3,4"],
     "eps_grid": ["seed=0,1,2,3,4"],
     "group_size": ["seed=0,1,2,3,4"],
+    "what_delay_buys": ["seed=0,1,2"],
 }
 """Each grid of conf/sweep/, and what is asked in place of its own values."""
 SETTINGS = ("estimator", "D", "lam", "eps", "G", "B", "lr", "C_gen", "C_update")
 MEANS = ("ess", "kept", "intervention", "delay_mean", "length_mean")
 FIELDS = (
-    *SETTINGS, "seed", "run_id", "state", "collapsed", "base", "final", "auc", *MEANS, "version0_share", "sim_time",
-    "tokens", "wall_s", "updates", "accuracy", "samples", "scores",
+    *SETTINGS, "eta", "seed", "run_id", "state", "collapsed", "base", "final", "auc", *MEANS, "version0_share", "sim_time",
+    "tokens", "wall_s", "updates", "times", "accuracy", "samples", "scores",
 )  # fmt: skip
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 """`scores` has one character per problem: right ones among `samples` responses of the last three evaluations."""
@@ -104,8 +105,9 @@ def add(name: str, cfg: Config) -> None:
     row = line(load_outcomes(ended.path).runs[0], cfg.evaluation.samples)
     with lock:
         new = not table(name).exists()
+        columns = FIELDS if new else next(csv.reader(table(name).open()))
         with table(name).open("a", newline="") as file:
-            writer = csv.DictWriter(file, FIELDS)
+            writer = csv.DictWriter(file, columns, extrasaction="ignore")
             if new:
                 writer.writeheader()
             writer.writerow(row)
@@ -118,7 +120,7 @@ def line(outcome: Outcome, samples: int) -> dict[str, Any]:
     looks = min(3, len(outcome.curve) - 1)
     right = np.rint(outcome.scores * samples * looks).astype(int)
     return {
-        **{key: outcome.settings.get(key, "") for key in SETTINGS},
+        **{key: outcome.settings.get(key, "") for key in (*SETTINGS, "eta")},
         "seed": outcome.seed, "run_id": outcome.run_id, "state": outcome.state, "collapsed": int(outcome.collapsed),
         "base": round(float(outcome.curve[0]), 5), "final": round(outcome.final, 5),
         "auc": round(float(outcome.curve.mean()), 5),
@@ -127,6 +129,7 @@ def line(outcome: Outcome, samples: int) -> dict[str, Any]:
         "sim_time": round(outcome.total("sim_time"), 3), "tokens": int(outcome.total("tokens")),
         "wall_s": round(float(updates["wall_s"].sum()), 1),
         "updates": " ".join(f"{x:g}" for x in outcome.axes["updates"]),
+        "times": " ".join(f"{x:g}" for x in outcome.axes["sim_time"]),
         "accuracy": " ".join(f"{y:.5f}" for y in outcome.curve),
         "samples": samples * looks, "scores": "".join(DIGITS[n] for n in right),
     }  # fmt: skip

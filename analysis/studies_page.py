@@ -8,6 +8,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+import studies_time
 
 from delaysim.analysis.grid import spelled
 from delaysim.analysis.outcomes import Outcome
@@ -20,12 +21,13 @@ from delaysim.analysis.report.tables import markdown
 from delaysim.analysis.stats import crossed
 
 RESULTS = Path(__file__).parent.parent / "docs/results"
-TEXT = {"estimator", "run_id", "state", "updates", "accuracy", "scores"}
+TEXT = {"estimator", "run_id", "state", "updates", "times", "accuracy", "scores"}
 TITLES = {
     "fixed_delay_table": "Three losses against a fixed delay",
     "async_lambda": "Three losses against length-coupled delays",
     "eps_grid": "Thresholds of TIC and GMC",
     "group_size": "Group size at an equal sample budget",
+    "what_delay_buys": "What delay buys",
 }
 QUESTIONS = {
     "fixed_delay_table": """
@@ -41,6 +43,10 @@ strength, and `intervention` (share of responses whose coefficient is changed) s
     "group_size": """
 The paper's table over G compared 8 prompts x G responses per update, so that a larger group also saw more data. Here
 B*G is the same at every G.""",
+    "what_delay_buys": """
+Delays are coupled to lengths (lam=1, C_gen=20), and the look-ahead goes from synchronous (eta=0: the learner waits for
+each mini-batch it asked for) to the one that balances generation and learner (auto). Every run makes 240 updates; what
+differs is how old its data is, and how much simulated time it takes.""",
 }
 
 
@@ -49,7 +55,7 @@ def write(name: str, table: Path, command: str) -> None:
     rows = list(csv.DictReader(table.open()))
     study = Study(tuple(outcome(row) for row in rows), {})
     answer = Answer(study, Asked())
-    draw(name, study)
+    TIMED.get(name, draw_cells)(name, study, rows)
     (RESULTS / f"{name}.md").write_text(page(name, answer, rows, command))
 
 
@@ -60,7 +66,7 @@ def outcome(row: dict[str, str]) -> Outcome:
     return Outcome(
         run_id=row["run_id"],
         path=Path(row["run_id"]),
-        settings={key: values[key] for key in KEYS if values[key] is not None} | {"suite": SUITES[bool(row["D"])]},
+        settings={key: values[key] for key in KEYS if values.get(key) is not None} | {"suite": SUITES[bool(row["D"])]},
         seed=values["seed"],
         state=row["state"],
         collapsed=bool(values["collapsed"]),
@@ -73,23 +79,28 @@ def outcome(row: dict[str, str]) -> Outcome:
     )
 
 
-KEYS = ("estimator", "D", "lam", "eps", "G", "B", "lr", "C_gen", "C_update")
+KEYS = ("estimator", "D", "lam", "eps", "G", "B", "lr", "C_gen", "C_update", "eta")
 SUITES = {True: "fixed_delay", False: "simulated_async"}
 
 
-def number(text: str) -> float | int | None:
-    """A number as it was written; None for nothing."""
+def number(text: str) -> float | int | str | None:
+    """A number as it was written, or auto; None for nothing."""
     if not text:
         return None
+    if text == "auto":
+        return text
     return float(text) if any(mark in text for mark in ".en") else int(text)
 
 
 def page(name: str, answer: Answer, rows: list[dict[str, str]], command: str) -> str:
     """docs/results/NAME.md."""
     title, tables = TITLES[name], "\n\n".join(map(markdown, tables_of(answer)))
+    found = headline(answer)
+    if name in TIMED:
+        found, tables = studies_time.answer(rows), f"{markdown(studies_time.table(rows))}\n\n{tables}"
     return f"""# {title}
 
-**{headline(answer)}.**
+**{found}.**
 {QUESTIONS[name]}
 
 Made by `python analysis/studies.py {name}` from [{name}.csv]({name}.csv), one line per run:
@@ -144,7 +155,12 @@ MEASURES = {
 }  # fmt: skip
 
 
-def draw(name: str, study: Study) -> None:
+def draw_time(name: str, _study: Study, rows: list[dict[str, str]]) -> None:
+    """Accuracy against updates and against simulated time."""
+    studies_time.draw(rows, RESULTS / name)
+
+
+def draw_cells(name: str, study: Study, _rows: list[dict[str, str]]) -> None:
     """Final accuracy of every cell, one line per level; the horizontal axis is what varies beside it."""
     key = next((key for key in study.loose if key in ("eps", "G")), study.over)
     figure, ax = plt.subplots(figsize=(6.4, 3.8))
@@ -165,6 +181,10 @@ def draw(name: str, study: Study) -> None:
                 "seeds and problems.", fontsize=7.5, color="#444444", va="top")  # fmt: skip
     save(figure, str(RESULTS / name))
     plt.close(figure)
+
+
+TIMED = {"what_delay_buys": draw_time}
+"""Studies whose figure has time on its axis."""
 
 
 def point(key: str, part: Slice, delay: Any) -> Any:
