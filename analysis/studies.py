@@ -41,8 +41,8 @@ STUDIES = {
 SETTINGS = ("estimator", "D", "lam", "eps", "G", "B", "lr", "C_gen", "C_update")
 MEANS = ("ess", "kept", "intervention", "delay_mean", "length_mean")
 FIELDS = (
-    *SETTINGS, "eta", "seed", "run_id", "state", "collapsed", "base", "final", "auc", *MEANS, "version0_share", "sim_time",
-    "tokens", "wall_s", "updates", "times", "accuracy", "samples", "scores",
+    *SETTINGS, "eta", "seed", "run_id", "state", "collapsed", "base", "final", "auc", *MEANS, "version0_share",
+    "sim_time", "tokens", "wall_s", "updates", "times", "accuracy", "samples", "scores",
 )  # fmt: skip
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 """`scores` has one character per problem: right ones among `samples` responses of the last three evaluations."""

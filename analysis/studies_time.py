@@ -35,6 +35,7 @@ def etas(rows: list[Row]) -> list[str]:
 
 
 def estimators(rows: list[Row]) -> list[str]:
+    """Names in order."""
     return sorted({row["estimator"] for row in rows})
 
 
