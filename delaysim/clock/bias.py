@@ -1,0 +1,166 @@
+"""Whether what is trained is a fair sample of what was generated: lengths, rewards, any number per response.
+
+A group that is still in the system when the run ends was not dropped: its fate is unknown. It is a fate of its own
+("never"), and is kept out where the question is what a drop policy does (docs/length_bias.md).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from delaysim.clock.trace import FATES, Column
+
+TRAINED, UNDECIDED = FATES.index("trained"), FATES.index("never")
+PARTS = 10
+"""Survival is given for each tenth of what was generated, from the smallest values to the largest."""
+FOLLOWED = 99
+"""A group counts in the steady state where the run goes on for the time in which this percentage is decided."""
+
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Tilt:
+    """How the trained part of a population differs from the whole of it, in one quantity."""
+
+    generated: float
+    """Mean over everything generated."""
+    trained: float
+    """Mean over what was trained."""
+    parts: Mapping[str, float]
+    """What each fate other than "trained" adds to `ratio` - 1: their sum is exactly that."""
+    shares: Mapping[str, float]
+    """Share of the groups that met each fate, 0..1; fates that nobody met are left out."""
+    means: Mapping[str, float]
+    """Mean by fate."""
+    chance: float
+    """Standard error of `ratio` if fates had nothing to do with the quantity: groups drawn without replacement."""
+    survival: tuple[float, ...]
+    """Share trained, for each tenth of the generated values in order of size."""
+    ks: float
+    """Kolmogorov-Smirnov distance of the trained from the generated values, 0..1."""
+
+    @property
+    def ratio(self) -> float:
+        """Trained over generated mean; NaN where the latter is not positive."""
+        return self.trained / self.generated if self.generated > 0 else float("nan")
+
+    @property
+    def culprit(self) -> str:
+        """The fate that moves the mean most."""
+        return max(self.parts, key=lambda fate: abs(self.parts[fate]), default="never")
+
+
+def tilt(values: Column, fate: Column) -> Tilt:
+    """Compare the trained groups with all of them.
+
+    `values`: [groups, G], a number per response. `fate`: [groups], an index into FATES; all groups of it are one
+    population. The parts follow from m_all = sum over fates of share * mean:
+    ratio - 1 = sum over fates f but trained of share_f * (1 - m_f / m_all) / share_trained.
+    """
+    means = values.mean(axis=1)
+    found = [(name, fate == index) for index, name in enumerate(FATES) if (fate == index).any()]
+    share = {name: float(mask.mean()) for name, mask in found}
+    mean = {name: float(means[mask].mean()) for name, mask in found}
+    generated = float(means.mean()) if len(means) else float("nan")
+    kept = share.get("trained", 0.0)
+    lost = [name for name in share if name != "trained"]
+    total, alive = _cumulative(values, fate == TRAINED)
+    return Tilt(
+        generated=generated,
+        trained=mean.get("trained", float("nan")),
+        parts={name: _over(share[name] * (1.0 - _over(mean[name], generated)), kept) for name in lost},
+        shares=share,
+        means=mean,
+        chance=_chance(means, int((fate == TRAINED).sum())),
+        survival=_survival(total, alive),
+        ks=_distance(total, alive),
+    )
+
+
+def _over(a: float, b: float) -> float:
+    return a / b if b > 0 else float("nan")
+
+
+def _chance(means: Column, trained: int) -> float:
+    """Relative standard error of the mean of `trained` groups drawn from all of these without replacement."""
+    groups = len(means)
+    if trained == 0 or groups < 2 or not means.mean() > 0:
+        return float("nan")
+    spread = float(means.std(ddof=1) / means.mean())
+    return spread * float(np.sqrt((1.0 - trained / groups) / trained))
+
+
+def _cumulative(values: Column, kept: Mask) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Responses, and trained responses, up to and including each distinct value in order; both start with 0."""
+    flat, alive = values.ravel(), values[kept].ravel()
+    if values.dtype.kind == "f":
+        levels, flat = np.unique(flat, return_inverse=True)
+        alive = np.searchsorted(levels, alive)
+    size = int(flat.max(initial=0)) + 1
+    counts = (np.bincount(part, minlength=size) for part in (flat, alive))
+    total, survived = (np.concatenate([[0], np.cumsum(count)]) for count in counts)
+    return total, survived
+
+
+def _survival(total: NDArray[np.int64], alive: NDArray[np.int64]) -> tuple[float, ...]:
+    """Share trained of each tenth; equal values that span several tenths are spread evenly over them."""
+    edges = np.linspace(0, total[-1], PARTS + 1)
+    trained = np.diff(np.interp(edges, total, alive))
+    return tuple(float(_over(count, total[-1] / PARTS)) for count in trained)
+
+
+def _distance(total: NDArray[np.int64], alive: NDArray[np.int64]) -> float:
+    if not alive[-1]:
+        return float("nan")
+    return float(np.abs(total / total[-1] - alive / alive[-1]).max())
+
+
+@dataclass(frozen=True)
+class Bias:
+    """One quantity over three populations of groups; docs/length_bias.md says which answers what."""
+
+    run: Tilt
+    """Every group generated. Start and end of the run count: it trains short groups first and ends before long ones."""
+    decided: Tilt
+    """Groups that were trained or dropped. Without a drop policy the ratio is 1."""
+    steady: Tilt | None
+    """Groups launched after the start had worn off and early enough to be decided; None in a run too short for it."""
+
+    @cached_property
+    def policy(self) -> Tilt:
+        """Where to read what the drop policies do: the steady state, in a short run what was decided."""
+        return self.decided if self.steady is None else self.steady
+
+
+def bias(rows: Mapping[str, Column], values: Column, look_ahead: int | None) -> Bias:
+    """Trained against generated, for a number per response.
+
+    `rows`: columns of `group_rows`. `values`: [groups, G] of the groups that were generated, which are the first ones;
+    their `max(axis=1, keepdims=True)` gives the same for the slowest response. `look_ahead` [updates], None = no gate.
+    """
+    fate = rows["fate"][: len(values)]
+    decided, window = fate != UNDECIDED, steady(rows, look_ahead)[: len(values)]
+    return Bias(
+        run=tilt(values, fate),
+        decided=tilt(values[decided], fate[decided]),
+        steady=tilt(values[window], fate[window]) if (fate[window] == TRAINED).any() else None,
+    )
+
+
+def steady(rows: Mapping[str, Column], look_ahead: int | None) -> Mask:
+    """Groups launched past the first look_ahead + 1 updates, and followed for long enough to be decided.
+
+    Membership depends on the launch alone, so that it selects no lengths. Without a gate the mean delay stands for the
+    look-ahead.
+    """
+    launch = rows["launch"]
+    ended = np.fmin(rows["consumed"], rows["dropped"])
+    if np.isnan(ended).all():
+        return np.zeros(len(launch), bool)
+    first = look_ahead if look_ahead is not None else float(rows["delay"][rows["delay"] >= 0].mean())
+    patience = np.nanpercentile(ended - launch, FOLLOWED)
+    return np.asarray((rows["version"] > first) & (launch + patience <= np.nanmax(ended)))

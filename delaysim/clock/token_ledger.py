@@ -1,0 +1,101 @@
+"""Where every token went: generated = trained + dropped + in system, in integers."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from delaysim.clock.ledger import NEVER, IntArray
+from delaysim.clock.ticks import of_rows
+from delaysim.clock.trace import FATES, Column
+
+IN_SYSTEM = ("unsent", "generating", "ready")
+"""Where a group can be when the run ends: not sent to a generator yet, under way, complete."""
+KINDS = (*(fate for fate in FATES if fate != "never"), *IN_SYSTEM)
+
+
+class Entry(NamedTuple):
+    """What one kind of group adds up to."""
+
+    groups: int
+    tokens: int
+    """Of whole responses. Training generates a group whole at its launch, whatever becomes of it."""
+    made: int
+    """Of these, the tokens a generator would have made by then: a group that is cut off, by a policy or by the end of
+    the run, stops there."""
+
+
+@dataclass(frozen=True)
+class TokenLedger:
+    """One entry per kind of group, and their sums."""
+
+    entries: Mapping[str, Entry]
+    """By KINDS; a group of no kind does not exist."""
+
+    @property
+    def trained(self) -> Entry:
+        return self.entries["trained"]
+
+    @property
+    def dropped(self) -> Entry:
+        """By every policy together."""
+        return self._sum(kind for kind in KINDS if kind not in ("trained", *IN_SYSTEM))
+
+    @property
+    def in_system(self) -> Entry:
+        """Neither trained nor dropped when the run ended."""
+        return self._sum(IN_SYSTEM)
+
+    @property
+    def generated(self) -> Entry:
+        return self._sum(KINDS)
+
+    def _sum(self, kinds: Iterable[str]) -> Entry:
+        return Entry(*map(sum, zip(*(self.entries[kind] for kind in kinds), strict=True)))
+
+
+def token_ledger(rows: Mapping[str, Column], lengths: Column, due: IntArray, end: int) -> TokenLedger:
+    """Close the books of a run.
+
+    `rows`: columns of `group_rows`. `lengths`: [groups, G] tokens of the groups that were generated, which are the
+    first ones. `due`: [groups] tick at which the generation of each ends, reached or not; NEVER where nobody knows,
+    and then a group that was cut off counts no made token. `end`: tick at which the run ended.
+    """
+    count = len(lengths)
+    kind = kinds(rows)[:count]
+    whole = lengths.sum(axis=1, dtype=np.int64)
+    made = tokens_made(rows, lengths, due, end)
+    return TokenLedger(
+        {
+            name: Entry(int((kind == index).sum()), int(whole[kind == index].sum()), int(made[kind == index].sum()))
+            for index, name in enumerate(KINDS)
+        }
+    )
+
+
+def kinds(rows: Mapping[str, Column]) -> NDArray[np.int64]:
+    """Per group an index into KINDS."""
+    by_fate = np.array([KINDS.index(fate) if fate in KINDS else NEVER for fate in FATES])
+    where = np.select([np.isnan(rows["launch"]), np.isnan(rows["done"])], [0, 1], 2) + KINDS.index(IN_SYSTEM[0])
+    known = by_fate[rows["fate"]]
+    return np.where(known == NEVER, where, known)
+
+
+def tokens_made(rows: Mapping[str, Column], lengths: Column, due: IntArray, end: int) -> IntArray:
+    """Per group the tokens a generator would have made of it [tokens].
+
+    Responses run side by side at one rate, the longest over the whole duration of the group: after a share x of it
+    response i has min(L_i, floor(x * L_max)) tokens.
+    """
+    count = len(lengths)
+    launch, done, dropped = (of_rows(rows, name, NEVER)[:count] for name in ("launch", "done", "dropped"))
+    elapsed = np.where(launch == NEVER, 0, np.where(dropped == NEVER, end, dropped) - launch)
+    known = due[:count] != NEVER
+    duration = np.maximum(np.where(known, due[:count] - launch, 1), 1)
+    longest = lengths.max(axis=1).astype(np.int64)
+    reached = np.where(known, longest * np.minimum(elapsed, duration) // duration, 0)
+    reached = np.where(done == NEVER, reached, longest)
+    made: IntArray = np.minimum(lengths, reached[:, None]).sum(axis=1, dtype=np.int64)
+    return made
