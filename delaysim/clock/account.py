@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from delaysim.clock.law import Law
-from delaysim.clock.ledger import IntArray
+from delaysim.clock.ledger import NEVER, IntArray
 from delaysim.clock.ticks import of_rows
-from delaysim.clock.trace import Column
+from delaysim.clock.trace import TIMES, Column
 
-HOLDS = ("look-ahead", "workers", "look-ahead and workers", "arrivals", "start", "nothing")
+HOLDS = ("look-ahead", "workers", "look-ahead and workers", "slots", "arrivals", "start", "nothing")
 """What can keep the next group from being launched. Of two at once neither, loosened alone, would let it through."""
 LATER = int(np.iinfo(np.int64).max)
 
@@ -39,14 +39,13 @@ def account(rows: Mapping[str, Column], law: Law, poll: ArrayLike, publish: Arra
     """The account of a finished run. `rows`: columns of `group_rows`; `poll`, `publish`: ticks by update."""
     polls, publishes = np.asarray(poll, np.int64), np.asarray(publish, np.int64)
     end = int(publishes[-1])
-    names = ("submit", "launch", "done", "ready", "consumed", "dropped")
-    column = {name: of_rows(rows, name, LATER) for name in names}
-    return Account(end, _held(column, law, publishes), _learner(law, polls, publishes), _filled(column, publishes))
+    column = {name: of_rows(rows, name, LATER) for name in TIMES}
+    column["returned"] = publishes[rows["update"][rows["update"] != NEVER]]
+    return Account(end, _held(column, law, end), _learner(law, polls, publishes), _filled(column, end))
 
 
-def _held(column: Mapping[str, IntArray], law: Law, publish: IntArray) -> dict[str, int]:
-    end = int(publish[-1])
-    counted = {"launch": column["launch"], "publish": publish, "dropped": column["dropped"]}
+def _held(column: Mapping[str, IntArray], law: Law, end: int) -> dict[str, int]:
+    counted = {name: column[name] for name in ("launch", "returned", "dropped")}
     if law.workers is not None:
         counted["freed"] = np.minimum(column["done"], column["dropped"])
     if law.arrivals is not None:
@@ -54,17 +53,24 @@ def _held(column: Mapping[str, IntArray], law: Law, publish: IntArray) -> dict[s
     flow = _Flow(counted, end)
     full, busy = _at_look_ahead(flow, law), _at_workers(flow, law)
     empty = flow.count("submit") <= flow.count("launch") if law.arrivals is not None else np.zeros_like(full)
-    ramp = np.full_like(full, law.start == "ramp")
-    held = [full & ~busy & ~empty, busy & ~full & ~empty, full & busy & ~empty, empty]
-    which = np.select([*held, ramp], range(5), len(HOLDS) - 1)
+    rest = {"slots": law.slots is not None, "start": law.start == "ramp"}
+    holds = {
+        "arrivals": empty,
+        "look-ahead and workers": full & busy,
+        "look-ahead": full,
+        "workers": busy,
+        **{name: np.full_like(full, applies) for name, applies in rest.items()},
+    }
+    which = np.select(list(holds.values()), [HOLDS.index(name) for name in holds], HOLDS.index("nothing"))
     return {name: int(flow.width[which == index].sum()) for index, name in enumerate(HOLDS)}
 
 
 def _at_look_ahead(flow: "_Flow", law: Law) -> NDArray[np.bool_]:
+    """launched - dropped - trained and published = (eta + 1) * B."""
     if law.look_ahead is None:
         return np.zeros(len(flow.width), bool)
-    room = (law.look_ahead + 1 + flow.count("publish")) * law.fresh
-    return flow.count("launch") - flow.count("dropped") >= room
+    away = flow.count("launch") - flow.count("dropped") - flow.count("returned")
+    return away >= (law.look_ahead + 1) * law.fresh
 
 
 def _at_workers(flow: "_Flow", law: Law) -> NDArray[np.bool_]:
@@ -94,8 +100,7 @@ def _learner(law: Law, poll: IntArray, publish: IntArray) -> dict[str, int]:
     return {"updating": updating, "syncing": syncing, "waiting": int(publish[-1]) - updating - syncing}
 
 
-def _filled(column: Mapping[str, IntArray], publish: IntArray) -> dict[str, float]:
-    end = int(publish[-1])
+def _filled(column: Mapping[str, IntArray], end: int) -> dict[str, float]:
     left = np.minimum(np.minimum(column["consumed"], column["dropped"]), end)
     launch, done, ready = (np.minimum(column[name], left) for name in ("launch", "done", "ready"))
     spans = {"generating": done - launch, "scoring": ready - done, "ready": left - ready}

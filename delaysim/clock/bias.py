@@ -11,9 +11,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from delaysim.clock.trace import FATES, Column
+from delaysim.clock.ledger import FATES, STILL_THERE, TRAINED
+from delaysim.clock.trace import Column
 
-TRAINED, UNDECIDED = FATES.index("trained"), FATES.index("never")
 PARTS = 10
 """Survival is given for each tenth of what was generated, from the smallest values to the largest."""
 FOLLOWED = 99
@@ -143,7 +143,7 @@ def bias(rows: Mapping[str, Column], values: Column, look_ahead: int | None) -> 
     their `max(axis=1, keepdims=True)` gives the same for the slowest response. `look_ahead` [updates], None = no gate.
     """
     fate = rows["fate"][: len(values)]
-    decided, window = fate != UNDECIDED, steady(rows, look_ahead)[: len(values)]
+    decided, window = fate != STILL_THERE, steady(rows, look_ahead)[: len(values)]
     return Bias(
         run=tilt(values, fate),
         decided=tilt(values[decided], fate[decided]),

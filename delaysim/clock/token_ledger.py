@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from delaysim.clock.ledger import NEVER, IntArray
+from delaysim.clock.ledger import FATES, NEVER, IntArray
 from delaysim.clock.ticks import of_rows
-from delaysim.clock.trace import FATES, Column
+from delaysim.clock.trace import Column
 
-IN_SYSTEM = ("unsent", "generating", "ready")
-"""Where a group can be when the run ends: not sent to a generator yet, under way, complete."""
+IN_SYSTEM = ("generating", "ready")
+"""Where a group can be when the run ends: under way, or complete and not taken."""
 KINDS = (*(fate for fate in FATES if fate != "never"), *IN_SYSTEM)
 
 
@@ -78,7 +78,7 @@ def token_ledger(rows: Mapping[str, Column], lengths: Column, due: IntArray, end
 def kinds(rows: Mapping[str, Column]) -> NDArray[np.int64]:
     """Per group an index into KINDS."""
     by_fate = np.array([KINDS.index(fate) if fate in KINDS else NEVER for fate in FATES])
-    where = np.select([np.isnan(rows["launch"]), np.isnan(rows["done"])], [0, 1], 2) + KINDS.index(IN_SYSTEM[0])
+    where = np.where(np.isnan(rows["done"]), *(KINDS.index(kind) for kind in IN_SYSTEM))
     known = by_fate[rows["fate"]]
     return np.where(known == NEVER, where, known)
 
@@ -91,7 +91,7 @@ def tokens_made(rows: Mapping[str, Column], lengths: Column, due: IntArray, end:
     """
     count = len(lengths)
     launch, done, dropped = (of_rows(rows, name, NEVER)[:count] for name in ("launch", "done", "dropped"))
-    elapsed = np.where(launch == NEVER, 0, np.where(dropped == NEVER, end, dropped) - launch)
+    elapsed = np.where(dropped == NEVER, end, dropped) - launch
     known = due[:count] != NEVER
     duration = np.maximum(np.where(known, due[:count] - launch, 1), 1)
     longest = lengths.max(axis=1).astype(np.int64)

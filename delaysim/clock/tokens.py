@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from delaysim.clock.law import TICKS
+from delaysim.clock.law import TICKS, Law
+from delaysim.clock.ledger import IntArray
 from delaysim.clock.trace import Column
 
 EDGES = (0, 1, 3, 7, 15, 31, 63, 127, 255, 511, 1023)
@@ -43,14 +44,14 @@ class TokenLags:
 
 
 def token_lags(
-    rows: Mapping[str, Column], lengths: Column, swap: ArrayLike, every: int = 1, edges: Sequence[int] = EDGES
+    rows: Mapping[str, Column], lengths: Column, law: Law, publish: ArrayLike, edges: Sequence[int] = EDGES
 ) -> TokenLags:
     """Recount a finished run's delays by token.
 
-    `rows`: columns of `group_rows`; `lengths`: [groups, G] tokens of the first groups; `swap`: ticks at which the
-    generators got new weights, those of `every` updates later each time. Raises ValueError where nothing was trained.
+    `rows`: columns of `group_rows`; `lengths`: [groups, G] tokens of the first groups; `publish`: tick by update.
+    Raises ValueError where nothing was trained.
     """
-    swaps = _Swaps(np.asarray(swap, np.float64) / TICKS, every)
+    swaps = _Swaps(*sampler_versions(law, publish))
     trained = np.flatnonzero(rows["update"] >= 0)
     if not len(trained):
         raise ValueError("no group was trained, so no token has a lag")
@@ -69,28 +70,45 @@ def token_lags(
     )
 
 
+def sampler_versions(law: Law, publish: ArrayLike) -> tuple[IntArray, IntArray]:
+    """Ticks at which the sampler gets new weights, and their versions, ascending (delaysim/clock/weights.py)."""
+    ticks = np.asarray(publish, np.int64)
+    if law.sync_mode == "blocking" or not law.sync_ticks:
+        return ticks[law.sync_every - 1 :: law.sync_every], np.arange(1, len(ticks) + 1)[
+            law.sync_every - 1 :: law.sync_every
+        ]
+    found: list[tuple[int, int]] = []
+    wanted, free = False, 0
+    for update, tick in enumerate(ticks.tolist()):
+        wanted = wanted or law.syncs_after(update)
+        if wanted and tick >= free:
+            wanted, free = False, tick + law.sync_ticks
+            found.append((free, update + 1))
+    arrive, version = np.array(found, np.int64).reshape(-1, 2).T
+    return arrive, version
+
+
 class _Swaps:
-    """The version at the generators as a step function of time, and its integral."""
+    """The version at the sampler as a step function of time, and its integral."""
 
-    def __init__(self, times: Floats, every: int) -> None:
-        self.times = np.append(times, np.inf)
-        self.every = every
-        self._area = np.concatenate([[0.0], np.cumsum(np.diff(times) * every * np.arange(1, len(times)))])
+    def __init__(self, ticks: IntArray, versions: IntArray) -> None:
+        self._versions = np.concatenate([[0], versions])
+        self._times = np.concatenate([[0.0], ticks / TICKS])
+        self._since = np.append(self._times, np.inf)
+        self._since[0] = -np.inf
+        self._area = np.concatenate([[0.0], np.cumsum(np.diff(self._times) * self._versions[:-1])])
 
-    def version(self, time: Floats) -> NDArray[np.int64]:
-        return np.searchsorted(self.times, time, side="right") * self.every
+    def version(self, time: Floats) -> IntArray:
+        return self._versions[np.searchsorted(self._times, time, side="right") - 1]
 
     def area(self, time: Floats) -> Floats:
         """Integral of the version from 0 to `time` [versions * units]."""
-        if len(self.times) == 1:
-            return np.zeros_like(time)
-        beyond = np.maximum(time - self.times[-2], 0.0) * self.every * (len(self.times) - 1)
-        return np.asarray(np.interp(time, self.times[:-1], self._area, left=0.0) + beyond)
+        beyond = np.maximum(time - self._times[-1], 0.0) * self._versions[-1]
+        return np.asarray(np.interp(time, self._times, self._area) + beyond)
 
-    def since(self, version: NDArray[np.int64]) -> Floats:
-        """When the generators got at least this version."""
-        index = -(-version // self.every) - 1
-        return np.where(index < 0, -np.inf, self.times[np.clip(index, 0, len(self.times) - 1)])
+    def since(self, version: IntArray) -> Floats:
+        """When the sampler got at least this version."""
+        return self._since[np.searchsorted(self._versions, version)]
 
 
 def _sums(

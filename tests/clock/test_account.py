@@ -4,10 +4,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from clock.cases import WORKED_LAW, WORKED_LENGTHS, laws
+from clock.cases import WORKED_LAW, WORKED_LENGTHS
 from clock.helpers import drive
+from clock.policy_runs import runs
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from delaysim.clock import TICKS, Law
 from delaysim.clock.account import HOLDS, account, optimiser_steps
@@ -17,9 +17,7 @@ from delaysim.clock.trace import group_rows
 
 def finished(law, lengths):
     clock, _ = drive(law, lengths)
-    rows = group_rows(clock.ledger)
-    missing = {"submit": rows["launch"], "ready": rows["done"], "dropped": np.full(len(clock.ledger), np.nan)}
-    return clock.ledger, missing | rows
+    return clock.ledger, group_rows(clock.ledger)
 
 
 def of(law, lengths=(1,)):
@@ -29,7 +27,7 @@ def of(law, lengths=(1,)):
 
 @pytest.mark.parametrize("delay", [0, 1, 10, 84])
 def test_a_fixed_delay_below_c_gen_is_held_by_look_ahead_all_the_time(delay):
-    """D + 1 updates for every C_gen + C_update: generation of a round starts with the first publish of the one before."""
+    """D + 1 updates for every C_gen + C_update: a round is launched with the first publish of the one before."""
     found, total = of(Law(200, 8, delay, 85.0, 1.0)), fixed_delay_sim_time(200, delay, 85.0, 1.0)
     assert found.end == total * TICKS
     assert found.held["look-ahead"] == found.end
@@ -72,42 +70,65 @@ LATE = {"submit": [0, 0, 2, 9], "launch": [0, 4, 6, 9], "done": [4, 6, 9, None],
 
 def test_arrivals_hold_only_while_nothing_waits_for_a_worker():
     rows = {name: np.array([np.nan if t is None else t for t in column], float) for name, column in LATE.items()}
-    rows |= {"ready": rows["done"], "consumed": np.array([5, np.nan, np.nan, np.nan])}
+    rows |= {
+        "ready": rows["done"],
+        "consumed": np.array([5, np.nan, np.nan, np.nan]),
+        "update": np.array([0, -1, -1, -1]),
+    }
     law = Law(1, 1, 9, 4.0, 1.0, workers=1, arrivals=0.4)
     found = account(rows, law, [5 * TICKS], [10 * TICKS])
     assert found.held == units({"workers": 6, "arrivals": 4})
     assert found.filled == pytest.approx({"generating": 1.0, "scoring": 0.0, "ready": (1 + 2 + 1) / 10})
 
 
-@given(laws(), st.lists(st.integers(1, 6), min_size=1, max_size=60))
-@settings(max_examples=40, deadline=None)
-def test_shares_add_up_and_agree_with_every_instant(law, lengths):
-    ledger, rows = finished(law, lengths)
-    found = account(rows, law, ledger.poll, ledger.publish)
+@given(runs())
+@settings(max_examples=100, deadline=None)
+def test_shares_add_up_and_agree_with_every_instant(run):
+    found = account(run.rows, run.law, run.ledger.poll, run.ledger.publish)
     assert sum(found.held.values()) == sum(found.learner.values()) == found.end
-    assert found.held == by_instants(ledger, rows, law)
-    system = sum(min(left, found.end) - launch for launch, left in zip(ledger.launch, exits(ledger), strict=True))
+    assert all(ticks >= 0 for ticks in (*found.held.values(), *found.learner.values()))
+    assert found.held == by_instants(run)
+    system = sum(left - launch for launch, left in zip(run.ledger.launch, exits(run), strict=True))
     assert sum(found.filled.values()) == pytest.approx(system / found.end)
 
 
-def exits(ledger):
-    return [ledger.poll[update] if update >= 0 else ledger.publish[-1] for update in ledger.update]
+def exits(run):
+    """When each group leaves generation and queue, at the latest at the end."""
+    polls, dropped = run.ledger.poll, run.ledger.dropped
+    return [polls[update] if update >= 0 else dropped.get(group, (0, run.end))[1]
+            for group, update in enumerate(run.ledger.update)]  # fmt: skip
 
 
-def by_instants(ledger, rows, law):
-    """Both limits as the rules of admission state them, evaluated between any two events."""
-    end = ledger.publish[-1]
-    times = sorted({0, end, *ledger.launch, *ledger.publish, *(due for due in ledger.due if due < end)} - {-1})
-    held = dict.fromkeys(HOLDS, 0)
+def by_instants(run):
+    """The limits as the rules of admission state them, evaluated between any two events."""
+    law, ledger, held = run.law, run.ledger, dict.fromkeys(HOLDS, 0)
+    columns = ledger.columns()
+    drops = [tick for _, tick in ledger.dropped.values()]
+    back = [ledger.publish[update] for update in ledger.update if update >= 0]
+    freed = [
+        min(t for t in (done, drop, run.end) if t >= 0)
+        for done, drop in zip(columns["done"], columns["dropped"], strict=True)
+    ]
+    times = sorted({0, *columns["submit"], *ledger.launch, *ledger.publish, *drops, *freed})
     for start, stop in pairwise(times):
         launched = sum(launch <= start for launch in ledger.launch)
-        version = sum(publish <= start for publish in ledger.publish)
-        full = launched == (law.look_ahead + 1 + version) * law.groups_per_update
-        working = sum(a <= start < b for a, b in zip(ledger.launch, ledger.due, strict=True))
+        away = launched - sum(t <= start for t in drops + back)
+        full = law.look_ahead is not None and away == (law.look_ahead + 1) * law.fresh
+        working = sum(a <= start < b for a, b in zip(ledger.launch, freed, strict=True))
         busy = law.workers is not None and working == law.workers
-        name = {(1, 1): "look-ahead and workers", (1, 0): "look-ahead", (0, 1): "workers"}.get((full, busy), "nothing")
-        held[name] += stop - start
+        idle = law.arrivals is not None and sum(t <= start for t in columns["submit"]) == launched
+        name = {(1, 1): "look-ahead and workers", (1, 0): "look-ahead", (0, 1): "workers"}.get((full, busy))
+        other = "slots" if law.slots is not None else "start" if law.start == "ramp" else "nothing"
+        held["arrivals" if idle else name or other] += stop - start
     return held
+
+
+@given(runs())
+@settings(max_examples=100, deadline=None)
+def test_without_arrivals_and_a_ramp_something_holds_at_every_instant(run):
+    found = account(run.rows, run.law, run.ledger.poll, run.ledger.publish)
+    if run.law.arrivals is None and run.law.start != "ramp":
+        assert found.held["nothing"] == 0
 
 
 def test_delay_in_optimiser_steps_by_hand():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.stats import ks_2samp
 
 from delaysim.clock.bias import bias, steady, tilt
-from delaysim.clock.trace import FATES
+from delaysim.clock.ledger import FATES
 
 
 def fates(*names):
