@@ -67,7 +67,7 @@ def accepted(law: Law) -> Law:
         law = replace(law, lam=0.0, noise=0.0, workers=None, order="completion", c_gen=max(law.c_gen, 0.5))
     if law.look_ahead is None:
         assume(law.workers is not None or law.slots is not None)
-        law = replace(law, start="burst")
+        law = replace(law, start="burst", c_gen=max(law.c_gen, 0.5))
     return law if 0 < law.replayed < law.groups_per_update else replace(law, replay=0.0)
 
 
