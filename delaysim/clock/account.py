@@ -66,7 +66,7 @@ def _held(column: Mapping[str, IntArray], law: Law, end: int) -> dict[str, int]:
 
 
 def _at_look_ahead(flow: "_Flow", law: Law) -> NDArray[np.bool_]:
-    """launched - dropped - trained and published = (eta + 1) * B."""
+    """Whether launched - dropped - trained and published = (eta + 1) * B."""
     if law.look_ahead is None:
         return np.zeros(len(flow.width), bool)
     away = flow.count("launch") - flow.count("dropped") - flow.count("returned")

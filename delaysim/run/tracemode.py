@@ -11,6 +11,8 @@ from delaysim.clock.lengths import Empirical, KeyedLengths, LengthLaw, Lognormal
 from delaysim.clock.trace import group_rows, moments, run_alone
 from delaysim.data import read_lengths
 from delaysim.files import read_json, write_json
+from delaysim.run.account import read_account, write_account
+from delaysim.run.account_lines import account_lines
 from delaysim.run.progress import requested_delay
 from delaysim.run.records import SCHEMA
 from delaysim.run.tracefile import write_clock, write_trace
@@ -53,6 +55,7 @@ def _write(cfg: Config, path: Path) -> None:
     table = lengths.of_ledger(clock.ledger, generated)
     write_trace(path / "trace.parquet", rows, table)
     write_clock(path / "clock.parquet", clock.ledger)
+    write_account(path, clock.ledger, rows, table, law, in_flight=cfg.clock.in_flight == "account")
     save_config(cfg, path / "config.yaml")
     trained = rows["update"][:generated] >= 0
     write_json(path / "manifest.json", {"schema": SCHEMA, "identity": identity(cfg), "law": asdict(law)})
@@ -72,10 +75,9 @@ def _report(cfg: Config, path: Path, console: Console) -> None:
         f"               mean of delay^4: {m['delay4_mean']:.3g}",
         f"               {m['pre_queue_mean']:.2f} while generating, {m['in_queue_mean']:.2f} while waiting",
         f"look-ahead     {law['look_ahead']} updates" + (f", L_ref {law['l_ref']:.1f} tokens" if law["lam"] else ""),
-        f"lengths        trained/generated mean {m['length_ratio']:.3f}; "
-        f"{m['never_trained_share']:.1%} of launches never trained",
         f"sim time       {m['sim_time']:,.1f} units, {m['sim_time'] / cfg.updates:.3f} per update; "
         f"learner busy {m['busy']:.1%}",
+        *account_lines(read_account(path), law),
         f"trace          {path / 'trace.parquet'}",
     ]
     for line in lines:
