@@ -11,31 +11,33 @@ SETTINGS = {
     "queue": "queue_drop", "age": "age_max", "aborted": "abort_age", "timeout": "timeout", "filtered": "zero_variance",
 }  # fmt: skip
 """The setting of the clock behind each way to be dropped."""
+AGE = "raise it, or drop nothing and lower clock.eta for the mean delay"
 INSTEAD = {
-    "queue": "raise it, or lower clock.eta instead: that bounds the mean delay, drops nothing",
-    "age": "raise it, or lower clock.eta instead: that bounds the mean delay, drops nothing",
-    "aborted": "raise it, or lower clock.eta instead: that bounds the mean delay, drops nothing",
-    "timeout": "raise it, or cap the responses themselves (sampler.max_new_tokens)",
+    "queue": AGE,
+    "age": AGE,
+    "aborted": AGE,
+    "timeout": "raise it, or cap the responses (sampler.max_new_tokens)",
     "filtered": "clock.zero_variance=kept trains on flat groups too",
-    "never": "more updates, a smaller clock.eta or clock.start=stagger make it less",
+    "never": "more updates or a smaller clock.eta make it less",
 }
+"""What to do about a bias, by what makes it."""
 KNOBS = {
     "look-ahead": "clock.eta sets the mean delay",
     "workers": "clock.workers sets the mean delay, about workers / B",
     "look-ahead and workers": "clock.eta and clock.workers set the mean delay together",
     "slots": "clock.slots sets the mean delay, about slots / (B * G)",
     "arrivals": "clock.arrivals and the durations set the mean delay",
-    "start": "the ramp lasts too long for this run: more updates, or clock.start=burst",
+    "start": "the ramp is most of this run: more updates, or clock.start=burst",
 }
-"""What to turn, by what holds generation for most of the time; where much is dropped, the drop policy beside it."""
+"""What to turn, by what holds generation for most of the time."""
 
 
 def account_lines(found: Numbers, law: Numbers) -> list[str]:
     """Everything that an account says of a run with this law (both as they are written)."""
     if not found:
         return []
-    lines = [*asked_for(found, law), *held_by(found), *knob(found), *_system(found, law), *_tokens(found)]
-    return [*lines, *_in_flight(found), *_lengths(found), *warnings(found, law)]
+    delay = [*asked_for(found, law), *held_by(found), *_system(found, law)]
+    return [*delay, *_tokens(found), *_in_flight(found), *_lengths(found), *warnings(found, law)]
 
 
 def closing_lines(found: Numbers, law: Numbers) -> list[str]:
@@ -48,132 +50,109 @@ def closing_lines(found: Numbers, law: Numbers) -> list[str]:
 
 def asked_for(found: Numbers, law: Numbers) -> list[str]:
     """The delay that came, next to the look-ahead and the age that were asked for."""
-    delay, eta = found["delay"], law["look_ahead"]
+    delay, eta, steps = found["delay"], law["look_ahead"], law.get("steps", 1)
+    ages = [law[name] for name in ("age_max", "abort_age") if law.get(name) is not None]
     asked = "no look-ahead" if eta is None else f"a look-ahead of {eta}"
-    oldest = law.get("age_max") if law.get("abort_age") is None else law["abort_age"]
-    asked += "" if oldest is None else f", nothing older than {oldest}"
-    mean = f"mean {delay['mean']:.1f}, p90 {delay['p90']:g}, max {delay['max']}"
-    lines = [f"asked for      {asked}; {'steady state' if delay['steady'] else 'whole run'}: {mean}"]
+    came = f"mean {delay['mean']:.1f}, p90 {delay['p90']:g}, max {delay['max']}"
+    came += " (steady)" if delay["steady"] else " (whole run)"
+    lines = [f"{asked}, nothing older than {min(ages)}:", came] if ages else [f"{asked}: {came}"]
     if eta is not None and delay["older"]:
-        lines.append(f"               {delay['older']:.0%} of the groups were older than {eta}: "
-                     "it bounds the mean, not the maximum")  # fmt: skip
-    if law.get("steps", 1) > 1:
-        lines.append(f"               in optimiser steps, {law['steps']} on each mini-batch: "
-                     f"mean {delay['steps_mean']:.1f}, max {delay['steps_max']}")  # fmt: skip
-    return lines
+        lines.append(f"{delay['older']:.0%} were older than {eta}: it bounds the mean, not the maximum")
+    if steps > 1:
+        lines.append(f"in optimiser steps, {steps} an update: mean {delay['steps_mean']:.1f}, max {delay['steps_max']}")
+    return _titled("asked for", lines)
 
 
 def held_by(found: Numbers) -> list[str]:
-    """What held generation, and what the learner did."""
+    """What held generation, the setting that would change the mean delay, and what the learner did."""
     if "held" not in found:
         return []
-    return [f"held by        {_shares(found['held'])} of the time; learner {_shares(found['learner'])}"]
+    held = found["held"]
+    lines = [f"{_shares(held)} of the time"]
+    if (knob := KNOBS.get(max(held, key=lambda name: float(held[name])))) is not None:
+        dropping = [f"clock.{SETTINGS[kind]}" for kind in SETTINGS if found["tokens"][kind]["groups"]]
+        lines.append(f"{knob}, less by {' and '.join(dropping)}" if dropping else knob)
+    return [*_titled("held by", lines), *_titled("learner", [_shares(found["learner"])])]
 
 
-def knob(found: Numbers) -> list[str]:
-    """The setting that would change the mean delay."""
-    binding = max(found.get("held", {}), key=lambda name: float(found["held"][name]), default="nothing")
-    books = found["tokens"]
-    drops = [setting for kind, setting in SETTINGS.items() if kind != "filtered" and books[kind]["groups"]]
-    also = f", less what clock.{' and clock.'.join(drops)} drops" if drops else ""
-    return [f"               {KNOBS[binding]}{also}"] if binding in KNOBS else []
+def warnings(found: Numbers, law: Numbers) -> list[str]:
+    """A bias of more than 2 % by a drop policy, or by start and end of the run: in lengths, and in rewards."""
+    said = {"lengths": ("LENGTH BIAS", ("shorter", "longer")), "rewards": ("REWARD BIAS", ("lower", "higher"))}
+    return [line for name, words in said.items() if name in found for line in _biased(found[name], law, *words)]
+
+
+def _titled(title: str, lines: list[str]) -> list[str]:
+    return [f"{name:<15}{line}" for name, line in zip([title, *[""] * len(lines)], lines, strict=False)]
 
 
 def _shares(parts: Mapping[str, float]) -> str:
     ordered = sorted(parts.items(), key=lambda item: -item[1])
-    return ", ".join(f"{name} {share:.1%}" for name, share in ordered if share >= 0.0005) or "nothing"
+    return ", ".join(f"{name} {share:.1%}" for name, share in ordered if share >= 0.0005)
 
 
 def _system(found: Numbers, law: Numbers) -> list[str]:
     if "filled" not in found:
         return []
-    groups = sum(found["filled"].values())
-    parts = ", ".join(
-        f"{count:,.1f} {place}" for place, count in found["filled"].items() if count or place != "scoring"
-    )
-    return [f"in system      {parts} groups, mean over time: {groups / law['groups_per_update']:.1f} mini-batches"]
+    filled = found["filled"]
+    parts = ", ".join(f"{filled[place]:,.1f} {place}" for place in filled if filled[place] or place != "scoring")
+    batches = sum(filled.values()) / law["groups_per_update"]
+    return _titled("in system", [f"groups: {parts} (mean); together {batches:.1f} mini-batches"])
 
 
 def _tokens(found: Numbers) -> list[str]:
     books = found["tokens"]
     inside = sum(books[kind]["tokens"] for kind in ("generating", "ready"))
-    dropped = sum(entry["tokens"] for kind, entry in books.items() if kind in SETTINGS)
+    dropped = sum(books[kind]["tokens"] for kind in SETTINGS)
     trained = books["trained"]["tokens"]
-    total = trained + dropped + inside
-    return [
-        f"tokens         {total:,} generated = {trained:,} trained + {dropped:,} dropped",
-        f"               + {inside:,} in the system when the run ended",
-        *_dropped(found),
-    ]
+    total = f"{trained + dropped + inside:,} generated = {trained:,} trained + {dropped:,} dropped"
+    return [*_titled("tokens", [total, f"+ {inside:,} in the system at the end"]), *_dropped(found)]
 
 
 def _dropped(found: Numbers) -> list[str]:
     """One line per policy that dropped something."""
     books, lines = found["tokens"], []
     total = {unit: sum(entry[unit] for entry in books.values()) for unit in ("groups", "tokens")}
-    for kind, setting in SETTINGS.items():
-        groups, tokens, made = (books[kind][unit] for unit in ("groups", "tokens", "made"))
-        if groups:
-            wasted = f", {made / tokens:.0%} of them made" if made < tokens else ""
-            lines.append(f"dropped        by {setting} {groups:,} groups ({groups / total['groups']:.1%}), "
-                         f"{tokens / total['tokens']:.1%} of the tokens{wasted}")  # fmt: skip
-    return lines
+    for kind in (kind for kind in SETTINGS if books[kind]["groups"]):
+        share = {unit: books[kind][unit] / total[unit] for unit in total}
+        made = books[kind]["made"] / books[kind]["tokens"]
+        cut = f" ({made:.0%} of them made)" if made < 1 else ""
+        lines.append(f"{share['groups']:.1%} of groups by {SETTINGS[kind]}: {share['tokens']:.1%} of tokens{cut}")
+    return _titled("dropped", lines)
 
 
 def _in_flight(found: Numbers) -> list[str]:
     if "token_lags" not in found:
         return []
     lags = found["token_lags"]
-    return [
-        f"in flight      swapped while generating: lag {lags['token']:.1f} by token (from the start"
-        f" {lags['token_start']:.1f}),",
-        f"               {lags['response']:.1f} by response ({lags['group_start']:.1f}), "
-        f"{lags['newest']:.1f} for a group's last token",
-    ]
+    return _titled("in flight", [
+        "if weights were swapped while generating, in place of at the start:",
+        f"by token {lags['token']:.1f} (in place of {lags['token_start']:.1f}), by response {lags['response']:.1f} "
+        f"({lags['group_start']:.1f}),",
+        f"last token of a group {lags['newest']:.1f}",
+    ])  # fmt: skip
 
 
 def _lengths(found: Numbers) -> list[str]:
     """Trained over generated mean: the run as a whole, and where its start and end do not count."""
     lengths, longest = found["lengths"], found["longest"]
-    policy = lengths[lengths["policy"]]
-    where = "in the steady state" if lengths["policy"] == "steady" else "of what was decided"
-    survival = longest[longest["policy"]]["survival"]
-    return [
-        f"lengths        trained/generated {_ratio(lengths['run'])} (whole run), {_ratio(policy)} {where};"
-        f" KS {policy['ks']:.3f}",
-        f"               trained of the tenth of groups that is shortest {survival[0]:.0%}, longest {survival[-1]:.0%}",
-    ]
+    policy, survival = lengths[lengths["policy"]], longest[longest["policy"]]["survival"]
+    ratios = f"{_ratio(lengths['run'])} (whole run), {_ratio(policy)} ({lengths['policy']}); KS {policy['ks']:.3f}"
+    tenths = f"trained: {survival[0]:.0%} of the shortest tenth of groups, {survival[-1]:.0%} of the longest"
+    return _titled("lengths", [f"trained/generated {ratios}", tenths])
 
 
 def _ratio(tilt: Numbers) -> str:
     return "-" if tilt["ratio"] is None else f"{tilt['ratio']:.3f}"
 
 
-def warnings(found: Numbers, law: Numbers) -> list[str]:
-    """A bias of more than 2 % by a drop policy, in lengths and in rewards; and one by start and end of the run."""
-    lines: list[str] = []
-    for name, title, more, less in (
-        ("lengths", "LENGTH BIAS", "longer", "shorter"),
-        ("rewards", "REWARD BIAS", "higher", "lower"),
-    ):
-        if name in found:
-            lines += _biased(found[name], law, title, (less, more))
-    return lines
-
-
 def _biased(values: Numbers, law: Numbers, title: str, words: tuple[str, str]) -> list[str]:
     policy, run = values[values["policy"]], values["run"]
     if _off(policy) and (fate := _culprit(policy)) in SETTINGS:
-        setting = SETTINGS[fate]
-        cause = f"clock.{setting}={law[setting]} dropped {policy['shares'][fate]:.1%} of the groups, " + _compared(
-            policy, fate, words
-        )
-        return _warning(title, policy, words, cause, INSTEAD[fate])
+        by = f"clock.{SETTINGS[fate]}={law[SETTINGS[fate]]} dropped {policy['shares'][fate]:.1%} of groups"
+        return _warning(title, policy, fate, by, words)
     if _off(run) and _culprit(run) == "never":
-        cause = f"{run['shares']['never']:.1%} of the groups were left when the run ended, " + _compared(
-            run, "never", words
-        )
-        return _warning(title, run, words, cause, INSTEAD["never"])
+        by = f"{run['shares']['never']:.1%} of groups were left at the end"
+        return _warning(title, run, "never", by, words)
     return []
 
 
@@ -186,16 +165,11 @@ def _culprit(tilt: Numbers) -> str:
     return max(parts, key=lambda fate: abs(parts[fate] or 0.0), default="")
 
 
-def _compared(tilt: Numbers, fate: str, words: tuple[str, str]) -> str:
-    times = tilt["means"][fate] / tilt["generated"]
-    return f"on average {abs(times - 1):.0%} {words[times > 1]}"
-
-
-def _warning(title: str, tilt: Numbers, words: tuple[str, str], cause: str, instead: str) -> list[str]:
-    off = tilt["ratio"] - 1.0
-    chance = f"; chance alone: ±{2 * tilt['chance']:.1%}" if 2 * tilt["chance"] > abs(off) / 2 else ""
-    return [
-        f"{title:<15}trained {abs(off):.1%} {words[off > 0]} than generated{chance}",
-        f"               {cause}",
-        f"               {instead}",
-    ]
+def _warning(title: str, tilt: Numbers, fate: str, by: str, words: tuple[str, str]) -> list[str]:
+    off, lost = tilt["ratio"] - 1.0, tilt["means"][fate] / tilt["generated"] - 1.0
+    chance = f"; chance alone: ±{2 * tilt['chance']:.1%}" if 4 * tilt["chance"] > abs(off) else ""
+    return _titled(title, [
+        f"trained {abs(off):.1%} {words[off > 0]} than generated{chance}",
+        f"{by}, on average {abs(lost):.0%} {words[lost > 0]}",
+        INSTEAD[fate],
+    ])  # fmt: skip
