@@ -22,7 +22,7 @@ INSTEAD = {
 }
 """What to do about a bias, by what makes it."""
 KNOBS = {
-    "look-ahead": "clock.eta sets the mean delay",
+    "look-ahead": "the look-ahead (clock.eta, or D) sets the mean delay",
     "workers": "clock.workers sets the mean delay, about workers / B",
     "look-ahead and workers": "clock.eta and clock.workers set the mean delay together",
     "slots": "clock.slots sets the mean delay, about slots / (B * G)",
@@ -71,14 +71,16 @@ def held_by(found: Numbers) -> list[str]:
     lines = [f"{_shares(held)} of the time"]
     if (knob := KNOBS.get(max(held, key=lambda name: float(held[name])))) is not None:
         dropping = [f"clock.{SETTINGS[kind]}" for kind in SETTINGS if found["tokens"][kind]["groups"]]
-        lines.append(f"{knob}, less by {' and '.join(dropping)}" if dropping else knob)
+        lines.append(knob)
+        lines += [f"what {' and '.join(dropping)} drops makes it less"] if dropping else []
     return [*_titled("held by", lines), *_titled("learner", [_shares(found["learner"])])]
 
 
 def warnings(found: Numbers, law: Numbers) -> list[str]:
     """A bias of more than 2 % by a drop policy, or by start and end of the run: in lengths, and in rewards."""
     said = {"lengths": ("LENGTH BIAS", ("shorter", "longer")), "rewards": ("REWARD BIAS", ("lower", "higher"))}
-    return [line for name, words in said.items() if name in found for line in _biased(found[name], law, *words)]
+    lines = [line for name, words in said.items() if name in found for line in _biased(found[name], law, *words)]
+    return list(dict.fromkeys(lines))  # the same advice for both is given once
 
 
 def _titled(title: str, lines: list[str]) -> list[str]:
@@ -96,7 +98,7 @@ def _system(found: Numbers, law: Numbers) -> list[str]:
     filled = found["filled"]
     parts = ", ".join(f"{filled[place]:,.1f} {place}" for place in filled if filled[place] or place != "scoring")
     batches = sum(filled.values()) / law["groups_per_update"]
-    return _titled("in system", [f"groups: {parts} (mean); together {batches:.1f} mini-batches"])
+    return _titled("in system", [f"{parts}: {batches:.1f} mini-batches of groups (mean)"])
 
 
 def _tokens(found: Numbers) -> list[str]:
@@ -125,8 +127,8 @@ def _in_flight(found: Numbers) -> list[str]:
         return []
     lags = found["token_lags"]
     return _titled("in flight", [
-        "if weights were swapped while generating, in place of at the start:",
-        f"by token {lags['token']:.1f} (in place of {lags['token_start']:.1f}), by response {lags['response']:.1f} "
+        "lags, were weights swapped during generation (not at the start):",
+        f"by token {lags['token']:.1f} (not {lags['token_start']:.1f}), by response {lags['response']:.1f} "
         f"({lags['group_start']:.1f}),",
         f"last token of a group {lags['newest']:.1f}",
     ])  # fmt: skip
@@ -137,7 +139,7 @@ def _lengths(found: Numbers) -> list[str]:
     lengths, longest = found["lengths"], found["longest"]
     policy, survival = lengths[lengths["policy"]], longest[longest["policy"]]["survival"]
     ratios = f"{_ratio(lengths['run'])} (whole run), {_ratio(policy)} ({lengths['policy']}); KS {policy['ks']:.3f}"
-    tenths = f"trained: {survival[0]:.0%} of the shortest tenth of groups, {survival[-1]:.0%} of the longest"
+    tenths = f"the shortest tenth of groups: {survival[0]:.0%} trained; the longest: {survival[-1]:.0%}"
     return _titled("lengths", [f"trained/generated {ratios}", tenths])
 
 

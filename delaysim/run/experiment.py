@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from operator import itemgetter
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,6 +15,7 @@ from delaysim.policy.model import Policy
 from delaysim.policy.rollout import Group
 from delaysim.policy.sample import Decoding
 from delaysim.ratios import frame
+from delaysim.run.account import write_account
 from delaysim.run.checkpoint import Checkpoints, Pointer
 from delaysim.run.evaluate import evaluate
 from delaysim.run.measured import Measured
@@ -227,8 +229,14 @@ class Experiment:
         assert self.clock is not None
         rows = group_rows(self.clock.ledger)
         table = np.array([launcher.lengths[group] for group in range(len(launcher.lengths))], np.int64)
-        write_trace(self.run.path / "trace.parquet", rows, table.reshape(-1, self.cfg.G))
+        table = table.reshape(-1, self.cfg.G)
+        write_trace(self.run.path / "trace.parquet", rows, table)
         write_clock(self.run.path / "clock.parquet", self.clock.ledger)
+        rewards = np.array(
+            [row["rewards"] for row in sorted(self.run.rows("launches"), key=itemgetter("group"))], float
+        )
+        in_flight, simulated = self.cfg.clock.in_flight == "account", isinstance(self.clock, Clock)
+        write_account(self.run.path, self.clock.ledger, rows, table, self.law, rewards, in_flight, simulated)
         self.run.write("moments.json", moments(rows, self.law, self.clock.now / TICKS))
 
 

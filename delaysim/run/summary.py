@@ -7,6 +7,8 @@ from typing import Any
 
 from delaysim.accuracy import Accuracy, has_collapsed, paired_gain, summarise
 from delaysim.files import read_json
+from delaysim.run.account import read_account
+from delaysim.run.account_lines import closing_lines
 from delaysim.run.progress import clock_time, requested_delay
 from delaysim.run.records import read_rows
 from delaysim.run.stopwatch import PARTS
@@ -26,6 +28,9 @@ class Summary:
     groups: list[dict[str, Any]]
     evals: list[dict[str, Any]]
     moments: dict[str, float]
+    law: dict[str, Any]
+    """As the manifest has it."""
+    account: dict[str, Any]
 
     @property
     def history(self) -> list[Accuracy]:
@@ -98,7 +103,7 @@ class Summary:
             lines.append(
                 f"               a short run for this delay: {share:.0%} is learning from a frozen policy's data"
             )
-        return lines
+        return [*lines, *closing_lines(self.account, self.law)]
 
     def _theory(self) -> list[str]:
         """The convergence rate that 2610.01896 guarantees for the delays that happened, next to its best."""
@@ -145,8 +150,7 @@ class Summary:
 
 def read_summary(path: Path) -> Summary:
     """Read a run directory. Raises UserError where it is none."""
-    moments = path / "moments.json"
-    status = path / "status.json"
+    moments, status, manifest = (path / f"{name}.json" for name in ("moments", "status", "manifest"))
     return Summary(
         path=path,
         cfg=load_config(path / "config.yaml"),
@@ -155,6 +159,8 @@ def read_summary(path: Path) -> Summary:
         groups=list(read_rows(path / "groups.jsonl")),
         evals=list(read_rows(path / "evals.jsonl")),
         moments=read_json(moments) if moments.exists() else {},
+        law=read_json(manifest).get("law", {}) if manifest.exists() else {},
+        account=read_account(path),
     )
 
 
