@@ -109,7 +109,7 @@ def test_workers_are_named_where_they_hold(tmp_path):
 )  # fmt: skip
 def test_every_line_of_the_closing_words_fits_a_terminal(tmp_path, given):
     found, law = accounted(tmp_path, in_flight=True, **given)
-    assert [line for line in account_lines(found, law) if len(line) > 79] == []
+    assert [line for line in account_lines(found, law) if len(line) > 80] == []
 
 
 def test_lags_by_token_are_told_where_they_are_asked_for(tmp_path):

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from delaysim.cli.audit_verifier import audit_verifier
+from delaysim.cli.bias import bias
 from delaysim.cli.budget import budget
 from delaysim.cli.check_estimator import check_estimator
 from delaysim.cli.compare import compare
@@ -39,6 +40,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "check-estimator": check_estimator,
     "compare": compare,
     "budget": budget,
+    "bias": bias,
     "report": report,
     "screen": screen,
     "evaluate": evaluate,
