@@ -62,7 +62,7 @@ def load_biased(root: Path) -> list[Biased]:
     found = [file.parent for file in sorted(root.rglob(FILE))]
     if not found:
         raise UserError(
-            f"{root}: no account here or below; a run leaves one at its end, e.g. delaysim mode=trace +sweep=length_bias"
+            f"{root}: no account here or below; runs leave one at their end: delaysim mode=trace +sweep=length_bias"
         )
     return [_biased(run) for run in found]
 

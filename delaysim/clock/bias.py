@@ -129,11 +129,21 @@ class Bias:
     """Groups that were trained or dropped. Without a drop policy the ratio is 1."""
     steady: Tilt | None
     """Groups launched after the start had worn off and early enough to be decided; None in a run too short for it."""
+    first: float
+    """Mean over the first groups of the prompts of `policy`: what training would see if each were trained on.
+
+    It differs from what was generated where dropped prompts are launched again, since those are long.
+    """
 
     @cached_property
     def policy(self) -> Tilt:
         """Where to read what the drop policies do: the steady state, in a short run what was decided."""
         return self.decided if self.steady is None else self.steady
+
+    @property
+    def fresh_ratio(self) -> float:
+        """Trained mean over that of the prompts' first groups."""
+        return _over(self.policy.trained, self.first)
 
 
 def bias(rows: Mapping[str, Column], values: Column, look_ahead: int | None) -> Bias:
@@ -144,10 +154,13 @@ def bias(rows: Mapping[str, Column], values: Column, look_ahead: int | None) -> 
     """
     fate = rows["fate"][: len(values)]
     decided, window = fate != STILL_THERE, steady(rows, look_ahead)[: len(values)]
+    followed = bool((fate[window] == TRAINED).any())
+    fresh = values[(window if followed else decided) & (rows["attempt"][: len(values)] == 0)]
     return Bias(
         run=tilt(values, fate),
         decided=tilt(values[decided], fate[decided]),
-        steady=tilt(values[window], fate[window]) if (fate[window] == TRAINED).any() else None,
+        steady=tilt(values[window], fate[window]) if followed else None,
+        first=float(fresh.mean()) if len(fresh) else float("nan"),
     )
 
 

@@ -63,7 +63,7 @@ def windows(found: Bias) -> dict[str, Any]:
     """A comparison as nested numbers: by population, then by the names of `Tilt`; `policy` says which to read."""
     tilts = {"run": found.run, "decided": found.decided, "steady": found.steady}
     named = {name: _tilt(tilt) for name, tilt in tilts.items() if tilt is not None}
-    return {**named, "policy": "decided" if found.steady is None else "steady"}
+    return {**named, "policy": "decided" if found.steady is None else "steady", "fresh_ratio": found.fresh_ratio}
 
 
 def _tilt(tilt: Tilt) -> dict[str, Any]:

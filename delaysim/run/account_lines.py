@@ -140,7 +140,10 @@ def _lengths(found: Numbers) -> list[str]:
     policy, survival = lengths[lengths["policy"]], longest[longest["policy"]]["survival"]
     ratios = f"{_ratio(lengths['run'])} (whole run), {_ratio(policy)} ({lengths['policy']}); KS {policy['ks']:.3f}"
     tenths = f"the shortest tenth of groups: {survival[0]:.0%} trained; the longest: {survival[-1]:.0%}"
-    return _titled("lengths", [f"trained/generated {ratios}", tenths])
+    lines = [f"trained/generated {ratios}", tenths]
+    if (fresh := lengths["fresh_ratio"]) is not None and fresh != policy["ratio"]:
+        lines.append(f"trained/first groups of the prompts {fresh:.3f}: some were launched again")
+    return _titled("lengths", lines)
 
 
 def _ratio(tilt: Numbers) -> str:

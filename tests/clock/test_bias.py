@@ -104,7 +104,13 @@ def rows(launch, version, consumed, dropped, fate, delay):
     nan = float("nan")
     times = {"launch": launch, "consumed": consumed, "dropped": dropped}
     units = {name: np.array([nan if t is None else t for t in column], float) for name, column in times.items()}
-    return {**units, "version": np.array(version), "fate": fates(*fate), "delay": np.array(delay)}
+    return {
+        **units,
+        "attempt": np.zeros(len(version), int),
+        "version": np.array(version),
+        "fate": fates(*fate),
+        "delay": np.array(delay),
+    }
 
 
 MADE = rows(
@@ -137,6 +143,12 @@ def test_groups_still_in_the_system_count_only_in_the_whole_run():
     assert found.steady is None
     assert found.policy is found.decided
     assert found.decided.parts == pytest.approx({"age": 0.25 * (1 - 3 / 2.5) / 0.75})
+
+
+def test_prompts_that_go_again_are_compared_with_their_first_groups():
+    """Decided are 1, 2, 3 and 4; 2 and 4 are second attempts: the trained mean 7/3 against 1 and 3."""
+    found = bias({**MADE, "attempt": np.array([0, 1, 0, 1, 0, 0])}, np.arange(1, 7)[:, None], 1)
+    assert (found.first, found.fresh_ratio) == (2.0, pytest.approx(7 / 6))
 
 
 def test_groups_that_were_never_generated_are_no_part_of_the_population():
