@@ -15,6 +15,7 @@ from delaysim.cli.report import report
 from delaysim.cli.screen import screen
 from delaysim.cli.status import status
 from delaysim.cli.theory import theory
+from delaysim.cli.timeline import timeline
 from delaysim.run.progress import Display
 from delaysim.settings.configfile import load_config
 
@@ -41,6 +42,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "budget": budget,
     "report": report,
     "screen": screen,
+    "timeline": timeline,
     "evaluate": evaluate,
     "grade": grade,
     "audit-verifier": audit_verifier,

@@ -85,9 +85,8 @@ def _named(what: str, process: int, thread: int = 0, **args: Any) -> Event:
 
 def _slice(name: str, kind: str, track: tuple[int, int], start: int, end: int, args: Event) -> Event:
     process, thread = track
-    return {
-        "name": name, "cat": kind, "ph": "X", "pid": process, "tid": thread, "ts": start, "dur": end - start, "args": args
-    }  # fmt: skip
+    where = {"pid": process, "tid": thread, "ts": start, "dur": end - start}
+    return {"name": name, "cat": kind, "ph": "X", **where, "args": args}
 
 
 def _instant(name: str, kind: str, thread: int, at: int, args: Event) -> Event:
@@ -103,8 +102,11 @@ def _update(record: Record, update: int) -> Iterator[Event]:
         yield _slice("wait", "wait", track, idle, poll, {"for_update": update})
     members = record.members[update]
     delay = record.groups["delay"][members]
-    args = {"update": update, "delay_mean": float(delay.mean()), "delay_min": int(delay.min()), "delay_max": int(delay.max()),
-            "groups": members.tolist()}  # fmt: skip
+    args = {
+        "update": update,
+        **{f"delay_{name}": getattr(delay, name)().item() for name in ("mean", "min", "max") if len(delay)},
+        "groups": members.tolist(),
+    }
     yield _slice(f"update {update}", "update", track, poll, end, args)
     if end < publish and record.blocking:
         yield _slice("sync", "sync", track, end, publish, {"version": update + 1})

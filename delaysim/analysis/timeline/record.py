@@ -16,6 +16,7 @@ from delaysim.analysis.rowfiles import read_columns
 from delaysim.analysis.timeline.slots import colour
 from delaysim.clock import TICKS
 from delaysim.clock.ledger import NEVER
+from delaysim.clock.trace import FATES
 from delaysim.errors import UserError
 from delaysim.files import read_json
 from delaysim.run.records import SCHEMA
@@ -55,6 +56,23 @@ class Record:
         return int(self.publish[-1])
 
     @property
+    def unit(self) -> str:
+        """Of its times: a measured run's are seconds."""
+        return "s" if self.cfg.suite_name == MEASURED else "units"
+
+    @cached_property
+    def rows(self) -> dict[str, NDArray[Any]]:
+        """As `delaysim.clock.trace.group_rows` has them: times in units, NaN = did not happen; fates by number."""
+        times = {name: np.where(self.groups[name] == NEVER, np.nan, self.groups[name] / TICKS) for name in UNITS}
+        fate = np.array([FATES.index(name) for name in self.fate.tolist()], np.int8)
+        return {**{name: self.groups[name] for name in COUNTS}, **times, "fate": fate}
+
+    @property
+    def generated(self) -> NDArray[np.int64]:
+        """[groups, G] tokens of the groups that were generated, which are the first ones."""
+        return self.lengths[: int((self.lengths[:, 0] != NEVER).sum())]
+
+    @property
     def trained(self) -> NDArray[np.bool_]:
         """Which groups an update consumed."""
         return self.groups["update"] != NEVER
@@ -89,6 +107,12 @@ class Record:
             return self.publish
         ticks = round(self.law.get("steps", 1) * self.law["c_update"] * TICKS)
         return np.minimum(self.poll + ticks, self.publish)
+
+    @property
+    def steady_update(self) -> int | None:
+        """First update of the steady state, n >= 2*(eta+1); None where the run has none, or no look-ahead says."""
+        eta = self.law["look_ahead"]
+        return None if eta is None or 2 * (eta + 1) >= len(self.poll) else 2 * (eta + 1)
 
     @property
     def blocking(self) -> bool:

@@ -1,4 +1,4 @@
-"""Slots and levels: the clock counts how many groups are where, a picture shows each of them, and the count over time."""
+"""Slots and levels: the clock counts groups in generation, a picture gives each a place; and any count over time."""
 
 import heapq
 

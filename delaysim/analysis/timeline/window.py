@@ -49,13 +49,13 @@ def asked(record: Record, start: float | None, end: float | None) -> Window:
 
 
 def steady_start(record: Record) -> int:
-    """Poll of the first update in the steady state, n >= 2*(eta+1); the run's start where it does not get there.
+    """Poll of the first update in the steady state; without a look-ahead, which would name it, of the middle update.
 
-    Without a look-ahead the clock names no such update: then it is half the run.
+    The run's start where it is too short.
     """
-    eta = record.law["look_ahead"]
-    first = len(record.poll) // 2 if eta is None else 2 * (eta + 1)
-    return int(record.poll[first]) if first < len(record.poll) else 0
+    if record.law["look_ahead"] is None:
+        return int(record.poll[len(record.poll) // 2])
+    return 0 if record.steady_update is None else int(record.poll[record.steady_update])
 
 
 def held(record: Record, start: int, most: int) -> Window:
@@ -68,7 +68,7 @@ def held(record: Record, start: int, most: int) -> Window:
 def views(record: Record) -> list[tuple[str, Window]]:
     """Two stretches long enough to see groups come and go: the run's start and its steady state, or the whole run."""
     took = np.median(record.until - record.groups["launch"])
-    span = int(max(2 * took, 6 * record.stop / len(record.publish)))
+    span = int(2 * took + 4 * record.stop / len(record.publish))
     steady = steady_start(record)
     if 2 * span >= record.stop:
         return [("the whole run", whole(record))]
