@@ -24,8 +24,10 @@ def timeline(arguments: list[str]) -> int:
     """0, or UserError."""
     options = _parser().parse_args(arguments)
     from delaysim.analysis.timeline.record import read_record
+    from delaysim.analysis.timeline.window import asked
 
     record = read_record(options.run)
+    options.window = asked(record, options.start, options.end)
     folder = options.out or options.run / "timeline"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -69,9 +71,9 @@ def _perfetto(record: "Record", folder: Path, options: Any) -> None:
 
 def _window_for_perfetto(record: "Record", options: Any) -> "tuple[Window, int]":
     """What was asked for, refused where it is too much; else the run, or a stretch of its steady state."""
-    from delaysim.analysis.timeline.window import asked, held, steady_start
+    from delaysim.analysis.timeline.window import held, steady_start
 
-    window = asked(record, options.start, options.end)
+    window = options.window
     groups = len(window.overlapping(record.groups["launch"], record.until))
     if groups <= MOST:
         return window, groups
@@ -93,9 +95,9 @@ def _asked(options: Any) -> bool:
 
 def _gantt(record: "Record", folder: Path, options: Any) -> None:
     from delaysim.analysis.timeline.gantt import draw
-    from delaysim.analysis.timeline.window import asked, views
+    from delaysim.analysis.timeline.window import views
 
-    shown = [("", asked(record, options.start, options.end))] if _asked(options) else views(record)
+    shown = [("", options.window)] if _asked(options) else views(record)
     _say("gantt.svg, .png", draw(record, shown, str(folder / "gantt")))
 
 

@@ -35,8 +35,8 @@ LEARNER = "#333333"
 def draw(record: Record, views: Sequence[tuple[str, Window]], stem: str) -> str:
     """Write STEM.svg and STEM.png, a panel for each (name, window). Returns the title."""
     rows = _rows(record)
-    figure, axes = plt.subplots(1, len(views), figsize=(6.2 * len(views) + 1, INCHES * (len(rows) + 6) + 1),
-                                squeeze=False, sharey=True)  # fmt: skip
+    size = 13 if len(views) > 1 else 10, INCHES * (len(rows) + 6) + 1
+    figure, axes = plt.subplots(1, len(views), figsize=size, squeeze=False, sharey=True)
     colours = ScalarMappable(_norm(record), MAP)
     for ax, (name, window) in zip(axes[0], views, strict=True):
         _panel(ax, record, rows, window, colours)

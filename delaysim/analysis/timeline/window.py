@@ -38,14 +38,11 @@ def whole(record: Record) -> Window:
 
 def asked(record: Record, start: float | None, end: float | None) -> Window:
     """The window between two times [units], None for an end of the run. Raises UserError where it is empty."""
-    low = 0 if start is None else to_ticks(start)
-    high = record.stop if end is None else to_ticks(end)
-    if not 0 <= low < min(high, record.stop):
-        stop = record.stop / TICKS
-        raise UserError(
-            f"--from {low / TICKS:g} --to {high / TICKS:g}: give two times in order within the run, 0 to {stop:g} units"
-        )
-    return Window(low, min(high, record.stop))
+    stop = record.stop / TICKS
+    low, high = 0.0 if start is None else start, stop if end is None else end
+    if not 0 <= low < min(high, stop):
+        raise UserError(f"--from {low:g} --to {high:g}: give two times in order within the run, 0 to {stop:g} units")
+    return Window(to_ticks(low), min(to_ticks(min(high, stop)), record.stop))
 
 
 def steady_start(record: Record) -> int:

@@ -1,0 +1,46 @@
+"""Clocks driven with given lengths, one response to a group: as a record in memory, and as a trace directory."""
+
+from dataclasses import asdict, replace
+from functools import cache
+
+import numpy as np
+from clock.helpers import drive
+from settings import make_config
+
+from delaysim.analysis.timeline.record import COUNTS, Record
+from delaysim.clock import TICKS
+from delaysim.clock.trace import FATES, group_rows, moments
+from delaysim.files import write_json
+from delaysim.run.records import SCHEMA
+from delaysim.run.tracefile import write_trace
+from delaysim.settings.configfile import save_config
+
+config = cache(make_config)
+
+
+def clocked(law, longest, suite="simulated_async"):
+    """The record of a driven clock, from its ledger's ticks, and its rows."""
+    clock = drive(law, longest)[0]
+    ledger, rows = clock.ledger, group_rows(clock.ledger)
+    ticks = ledger.columns()
+    groups = {name: rows[name].astype(np.int64) for name in COUNTS if name in rows}
+    groups |= {name: ticks[name] for name in ("launch", "done", "consumed")}
+    groups |= {"ready": ticks["done"], "dropped": np.full(len(ledger), -1), "prompt": np.arange(len(ledger))}
+    lengths = np.full((len(ledger), 1), -1)
+    lengths[: law.consumable] = np.resize(longest, (len(ledger), 1))[: law.consumable]
+    cfg = replace(config(suite=suite), updates=law.n_updates, B=law.groups_per_update, G=1)
+    poll, publish = np.array(ledger.poll), np.array(ledger.publish)
+    return Record("made", cfg, asdict(law), groups, np.array(FATES)[rows["fate"]], lengths, poll, publish), rows
+
+
+def write_clocked(path, record, rows):
+    """The same as a directory."""
+    path.mkdir(parents=True, exist_ok=True)
+    write_trace(path / "trace.parquet", rows, record.generated)
+    save_config(record.cfg, path / "config.yaml")
+    write_json(path / "manifest.json", {"schema": SCHEMA, "law": record.law})
+
+
+def busy(law, rows, record):
+    """The learner's share of time as moments.json has it."""
+    return moments(rows, law, record.stop / TICKS)["busy"]
