@@ -33,9 +33,9 @@ def timeline(arguments: list[str]) -> int:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"-o {folder}: {error.strerror}; give a folder that can be made") from None
-    print(f"{folder}/")
     for name in options.only or DRAW:
         DRAW[name](record, folder, options)
+    _say("written to", f"{folder}/")
     return 0
 
 
