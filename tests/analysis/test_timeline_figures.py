@@ -169,7 +169,7 @@ def test_a_training_runs_pictures(base_cache, tmp_path, capsys):
     busy = read_json(tmp_path / "run/moments.json")["busy"]
     assert sum(e["dur"] for e in updates) / (updates[-1]["ts"] + updates[-1]["dur"]) == pytest.approx(busy)
     rows = [json.loads(line) for line in (tmp_path / "run/updates.jsonl").read_text().splitlines()]
-    assert [e["ts"] for e in found if e["name"].startswith("version ")] == [r["sim_time"] * TICKS for r in rows]
+    assert [e["ts"] for e in found if e["name"].startswith("version ")] == [r["sim_time"] * 1000 for r in rows]
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     command(capsys, tmp_path / "run")
     assert before == {path.name: path.read_bytes() for path in folder.iterdir()}, "the same run, the same bytes"

@@ -94,7 +94,7 @@ def _learner(ax: Axes, record: Record, window: Window, rows: int) -> None:
     """A bar for each update, its publish a thin line through all rows."""
     updates = window.overlapping(record.poll, record.publish)
     start, end = record.poll[updates] / TICKS, record.trained_until[updates] / TICKS
-    wide = len(updates) > 0 and np.mean(end - start) > 0.004 * (window.end - window.start) / TICKS
+    wide = len(updates) > 0 and np.mean(end - start) > 0.008 * (window.end - window.start) / TICKS
     edge = "white" if wide else LEARNER
     ax.barh(np.full(len(updates), rows + 3.0), end - start, left=start, height=3, facecolor=LEARNER, edgecolor=edge,
             linewidth=0.4 if wide else 0.2)  # fmt: skip

@@ -1,7 +1,7 @@
 """The record as a trace for Perfetto and chrome://tracing: a slot of generation, the learner, a count on each track.
 
-Source: the Trace Event Format, JSON object form. One simulated unit is shown as one second, so that a tick of the
-clock is the format's microsecond and no time is rounded.
+Source: the Trace Event Format, JSON object form. One simulated unit is shown as one millisecond, so a tick of the clock
+is a nanosecond, the finest time that Perfetto keeps: nothing is rounded.
 """
 
 import gzip
@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 from delaysim.analysis.timeline.record import Record, Ticks
 from delaysim.analysis.timeline.slots import level
 from delaysim.analysis.timeline.window import Window
+from delaysim.clock import TICKS
 from delaysim.clock.ledger import NEVER
 from delaysim.files import replacing
 
 Event = dict[str, Any]
+TICKS_OF_MICROSECOND = 1000
 LEARNER, GENERATION, COUNTS = 1, 2, 3
 """Process ids."""
 UPDATES, PUBLISHES, DROPS, SLOTS = 11, 12, 13, 101
@@ -28,7 +30,7 @@ UPDATES, PUBLISHES, DROPS, SLOTS = 11, 12, 13, 101
 
 def write_perfetto(record: Record, window: Window, path: Path) -> None:
     """Write what overlaps the window, event by event; gzipped where the name ends in .gz."""
-    head = {"run": record.name, "one second is": "one simulated unit", "window": list(window.units)}
+    head = {"run": record.name, "one millisecond is": "one simulated unit", "window": list(window.units)}
     with replacing(path) as file:
         if path.suffix == ".gz":
             with gzip.GzipFile(fileobj=file, mode="wb", filename="", mtime=0) as packed:
@@ -79,18 +81,32 @@ def _names(record: Record, groups: Ticks) -> Iterator[Event]:
         yield _named("thread_sort_index", process, thread, sort_index=thread)
 
 
+def _time(ticks: int) -> float:
+    """In the format's microseconds."""
+    return ticks / TICKS_OF_MICROSECOND
+
+
 def _named(what: str, process: int, thread: int = 0, **args: Any) -> Event:
     return {"name": what, "ph": "M", "pid": process, "tid": thread, "args": args}
 
 
 def _slice(name: str, kind: str, track: tuple[int, int], start: int, end: int, args: Event) -> Event:
     process, thread = track
-    where = {"pid": process, "tid": thread, "ts": start, "dur": end - start}
+    where = {"pid": process, "tid": thread, "ts": _time(start), "dur": _time(end - start)}
     return {"name": name, "cat": kind, "ph": "X", **where, "args": args}
 
 
 def _instant(name: str, kind: str, thread: int, at: int, args: Event) -> Event:
-    return {"name": name, "cat": kind, "ph": "i", "s": "t", "pid": LEARNER, "tid": thread, "ts": at, "args": args}
+    return {
+        "name": name,
+        "cat": kind,
+        "ph": "i",
+        "s": "t",
+        "pid": LEARNER,
+        "tid": thread,
+        "ts": _time(at),
+        "args": args,
+    }
 
 
 def _update(record: Record, update: int) -> Iterator[Event]:
@@ -129,12 +145,12 @@ def _drops(record: Record, window: Window) -> Iterator[Event]:
     dropped = record.groups["dropped"]
     for group in np.flatnonzero(window.holds(dropped)).tolist():
         fate, age = str(record.fate[group]), int(dropped[group] - record.groups["launch"][group])
-        args = {"group": group, "version": int(record.groups["version"][group]), "after": age}
+        args = {"group": group, "version": int(record.groups["version"][group]), "after": age / TICKS}
         yield _instant(f"drop ({fate})", fate, DROPS, int(dropped[group]), args)
 
 
-def counts(record: Record) -> dict[str, tuple[Ticks, NDArray[Any]]]:
-    """Ticks at which a count changes and its value from there on.
+def counts(record: Record) -> dict[tuple[str, str], tuple[Ticks, NDArray[Any]]]:
+    """Name and of what; ticks at which a count changes and its value from there on.
 
     look-ahead used: mini-batches launched and neither published nor dropped, beyond the one the learner needs next.
     """
@@ -142,16 +158,16 @@ def counts(record: Record) -> dict[str, tuple[Ticks, NDArray[Any]]]:
     out = np.where(record.trained, record.publish[of["update"]], of["dropped"])
     at, groups = level((of["launch"], 1), (out, -1))
     return {
-        "in generation [groups]": level((of["launch"], 1), (record.left, -1)),
-        "ready queue [groups]": level((of["ready"], 1), (record.taken, -1)),
-        "look-ahead used [updates]": (at, groups / record.cfg.B - 1),
+        ("in generation", "groups"): level((of["launch"], 1), (record.left, -1)),
+        ("ready queue", "groups"): level((of["ready"], 1), (record.taken, -1)),
+        ("look-ahead used", "updates"): (at, groups / record.cfg.B - 1),
     }
 
 
 def _counts(record: Record, window: Window) -> Iterator[Event]:
-    for name, (ticks, values) in counts(record).items():
+    for (name, of), (ticks, values) in counts(record).items():
         first = max(int(np.searchsorted(ticks, window.start, side="right")) - 1, 0)
         last = int(np.searchsorted(ticks, window.end, side="right"))
         for tick, value in zip(ticks[first:last].tolist(), values[first:last].tolist(), strict=True):
-            at = max(tick, window.start)
-            yield {"name": name, "ph": "C", "pid": COUNTS, "tid": COUNTS, "ts": at, "args": {"value": value}}
+            at = _time(max(tick, window.start))
+            yield {"name": name, "ph": "C", "pid": COUNTS, "tid": COUNTS, "ts": at, "args": {of: value}}

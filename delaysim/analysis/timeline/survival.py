@@ -49,7 +49,7 @@ def _title(found: Bias) -> str:
     later = "" if steady is None else f" (steady state {steady.ratio:.3f})"
     low, high = run.survival[0], run.survival[-1]
     return (
-        f"Mean length of responses, trained on over generated: {run.ratio:.3f}{later}; "
+        f"Mean length, trained on over generated: {run.ratio:.3f}{later}; "
         f"{share(high)} of the longest tenth are trained on, {share(low)} of the shortest"
     )
 
