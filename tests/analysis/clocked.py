@@ -7,9 +7,10 @@ import numpy as np
 from clock.helpers import drive
 from settings import make_config
 
-from delaysim.analysis.timeline.record import COUNTS, Record
+from delaysim.analysis.timeline.record import COUNTS, UNITS, Record
 from delaysim.clock import TICKS
-from delaysim.clock.trace import FATES, group_rows, moments
+from delaysim.clock.ledger import FATES
+from delaysim.clock.trace import group_rows, moments
 from delaysim.files import write_json
 from delaysim.run.records import SCHEMA
 from delaysim.run.tracefile import write_trace
@@ -24,13 +25,12 @@ def clocked(law, longest, suite="simulated_async"):
     ledger, rows = clock.ledger, group_rows(clock.ledger)
     ticks = ledger.columns()
     groups = {name: rows[name].astype(np.int64) for name in COUNTS if name in rows}
-    groups |= {name: ticks[name] for name in ("launch", "done", "consumed")}
-    groups |= {"ready": ticks["done"], "dropped": np.full(len(ledger), -1), "prompt": np.arange(len(ledger))}
+    groups |= {name: ticks[name] for name in UNITS}
     lengths = np.full((len(ledger), 1), -1)
     lengths[: law.consumable] = np.resize(longest, (len(ledger), 1))[: law.consumable]
     cfg = replace(config(suite=suite), updates=law.n_updates, B=law.groups_per_update, G=1)
     poll, publish = np.array(ledger.poll), np.array(ledger.publish)
-    return Record("made", cfg, asdict(law), groups, np.array(FATES)[rows["fate"]], lengths, poll, publish), rows
+    return Record("made", cfg, law, groups, np.array(FATES)[rows["fate"]], lengths, poll, publish), rows
 
 
 def write_clocked(path, record, rows):
@@ -38,7 +38,7 @@ def write_clocked(path, record, rows):
     path.mkdir(parents=True, exist_ok=True)
     write_trace(path / "trace.parquet", rows, record.generated)
     save_config(record.cfg, path / "config.yaml")
-    write_json(path / "manifest.json", {"schema": SCHEMA, "law": record.law})
+    write_json(path / "manifest.json", {"schema": SCHEMA, "law": asdict(record.law)})
 
 
 def busy(law, rows, record):

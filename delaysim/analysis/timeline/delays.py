@@ -37,7 +37,7 @@ def asked_for(record: Record) -> tuple[float, str] | None:
     """The delay the settings name, and by what name; None where nothing bounds it."""
     if record.cfg.suite_name == "fixed_delay" and record.cfg.D is not None:
         return float(record.cfg.D), f"asked for: D = {record.cfg.D}"
-    eta = record.law["look_ahead"]
+    eta = record.law.look_ahead
     return None if eta is None else (float(eta), f"look-ahead: {eta}")
 
 

@@ -122,10 +122,9 @@ def _legend(figure: Figure, axes: Any, record: Record, colours: ScalarMappable) 
 
 def _title(record: Record) -> str:
     slots = int(record.slot.max()) + 1
-    held = record.publish - record.poll if record.blocking else record.trained_until - record.poll
-    waits = 1 - held.sum() / record.stop
+    waits = 1 - (record.publish - record.poll).sum() / record.stop
     parts = [f"trains {share(record.busy)} of the time", f"waits for groups {share(waits)}"]
-    if record.blocking and (record.trained_until < record.publish).any():
+    if (record.trained_until < record.publish).any():
         parts.insert(1, f"syncs weights {share(1 - record.busy - waits)}")
     return f"The learner {listing(parts)}; at most {slots:,} groups are generated at once"
 

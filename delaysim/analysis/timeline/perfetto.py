@@ -24,7 +24,7 @@ Event = dict[str, Any]
 TICKS_OF_MICROSECOND = 1000
 LEARNER, GENERATION, COUNTS = 1, 2, 3
 """Process ids."""
-UPDATES, PUBLISHES, DROPS, SLOTS = 11, 12, 13, 101
+UPDATES, PUBLISHES, SYNCS, DROPS, SLOTS = 11, 12, 13, 14, 101
 """Thread ids, that of slot 0 last; none equals a process id, which viewers take for its main thread."""
 
 
@@ -51,7 +51,7 @@ def _json(value: Event) -> str:
 
 
 def events(record: Record, window: Window) -> Iterator[Event]:
-    """Names of the tracks, slices of updates and groups, publishes and drops, counts.
+    """Names of the tracks, slices of updates and groups, publishes, syncs and drops, counts.
 
     Slices that reach beyond the window are whole.
     """
@@ -62,6 +62,7 @@ def events(record: Record, window: Window) -> Iterator[Event]:
         yield from _update(record, update)
     for group in groups.tolist():
         yield _group(record, group)
+    yield from _syncs(record, window)
     yield from _drops(record, window)
     yield from _counts(record, window)
 
@@ -73,6 +74,8 @@ def _names(record: Record, groups: Ticks) -> Iterator[Event]:
         yield _named("process_name", process, name=name)
         yield _named("process_sort_index", process, sort_index=process)
     threads = [(LEARNER, UPDATES, "updates"), (LEARNER, PUBLISHES, "publishes")]
+    if record.syncs:
+        threads.append((LEARNER, SYNCS, "syncs"))
     if (record.groups["dropped"] != NEVER).any():
         threads.append((LEARNER, DROPS, "drops"))
     used = np.unique(record.slot[groups]).tolist()
@@ -124,7 +127,7 @@ def _update(record: Record, update: int) -> Iterator[Event]:
         "groups": members.tolist(),
     }
     yield _slice(f"update {update}", "update", track, poll, end, args)
-    if end < publish and record.blocking:
+    if end < publish:
         yield _slice("sync", "sync", track, end, publish, {"version": update + 1})
     yield _instant(f"version {update + 1}", "publish", PUBLISHES, publish, {"version": update + 1})
 
@@ -139,6 +142,12 @@ def _group(record: Record, group: int) -> Event:
     name = f"group {group}" + ("" if fate == "trained" else f" ({fate})")
     track = (GENERATION, SLOTS + int(record.slot[group]))
     return _slice(name, fate, track, int(of["launch"][group]), int(record.until[group]), args)
+
+
+def _syncs(record: Record, window: Window) -> Iterator[Event]:
+    for start, end, version in record.syncs:
+        if start < window.end and end > window.start:
+            yield _slice(f"sync of version {version}", "sync", (LEARNER, SYNCS), start, end, {"version": version})
 
 
 def _drops(record: Record, window: Window) -> Iterator[Event]:
@@ -160,7 +169,7 @@ def counts(record: Record) -> dict[tuple[str, str], tuple[Ticks, NDArray[Any]]]:
     return {
         ("in generation", "groups"): level((of["launch"], 1), (record.left, -1)),
         ("ready queue", "groups"): level((of["ready"], 1), (record.taken, -1)),
-        ("look-ahead used", "updates"): (at, groups / record.cfg.B - 1),
+        ("look-ahead used", "updates"): (at, groups / record.law.fresh - 1),
     }
 
 

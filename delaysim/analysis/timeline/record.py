@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from delaysim.analysis.rowfiles import read_columns
 from delaysim.analysis.timeline.slots import colour
-from delaysim.clock import TICKS
-from delaysim.clock.ledger import NEVER
-from delaysim.clock.trace import FATES
+from delaysim.clock import TICKS, Law
+from delaysim.clock.ledger import FATES, NEVER
 from delaysim.errors import UserError
 from delaysim.files import read_json
 from delaysim.run.records import SCHEMA
@@ -34,8 +33,8 @@ class Record:
 
     name: str
     cfg: Config
-    law: Mapping[str, Any]
-    """The settled law, as the manifest has it."""
+    law: Law
+    """The settled one."""
     groups: Mapping[str, Ticks]
     """UNITS [ticks] and COUNTS."""
     fate: NDArray[np.str_]
@@ -44,7 +43,7 @@ class Record:
     poll: Ticks
     """Per update: when its mini-batch was taken."""
     publish: Ticks
-    """Per update: when the sampler had its weights."""
+    """Per update: when its weights were published."""
 
     def __len__(self) -> int:
         """Groups launched."""
@@ -102,27 +101,36 @@ class Record:
 
     @cached_property
     def trained_until(self) -> Ticks:
-        """When each update ended: at its publish, or before it where weights take time to reach the sampler."""
+        """When each update ended: at its publish, or before it where the learner waits until the sampler has them."""
         if self.cfg.suite_name == MEASURED:
             return self.publish
-        ticks = round(self.law.get("steps", 1) * self.law["c_update"] * TICKS)
-        return np.minimum(self.poll + ticks, self.publish)
+        return np.minimum(self.poll + self.law.training_ticks, self.publish)
+
+    @property
+    def learner_free(self) -> Ticks:
+        """Per update: when the learner could have begun it."""
+        return np.append(0, self.publish[:-1])
+
+    @cached_property
+    def syncs(self) -> list[tuple[int, int, int]]:
+        """(start, end, version) of weights on their way to the sampler in the background, as clock/weights.py has it.
+
+        One goes at a time, and begins at a publish.
+        """
+        if self.law.sync_mode != "background" or not self.law.sync_ticks:
+            return []
+        found, wanted, free = [], False, 0
+        for update, publish in enumerate(self.publish.tolist()):
+            wanted = wanted or self.law.syncs_after(update)
+            if wanted and publish >= free:
+                wanted, free = False, publish + self.law.sync_ticks
+                found.append((publish, free, update + 1))
+        return found
 
     @property
     def steady_update(self) -> int | None:
-        """First update of the steady state, n >= 2*(eta+1); None where the run has none, or no look-ahead says."""
-        eta = self.law["look_ahead"]
-        return None if eta is None or 2 * (eta + 1) >= len(self.poll) else 2 * (eta + 1)
-
-    @property
-    def blocking(self) -> bool:
-        """Whether the learner waits until the sampler has its weights."""
-        return bool(self.law.get("sync_mode", "blocking") == "blocking")
-
-    @cached_property
-    def learner_free(self) -> Ticks:
-        """Per update: when the learner could have begun it."""
-        return np.append(0, (self.publish if self.blocking else self.trained_until)[:-1])
+        """First update of the steady state; None where the run does not get there."""
+        return self.law.steady_from if self.law.steady_from < len(self.poll) else None
 
     @cached_property
     def members(self) -> list[Ticks]:
@@ -146,9 +154,10 @@ def read_record(path: Path) -> Record:
         raise UserError(f"{path} has schema {manifest.get('schema')}, this delaysim reads {SCHEMA}")
     table = _table(path / "trace.parquet")
     groups = _groups(table)
-    poll, publish = _updates(path, groups, manifest["law"]["c_update"])
+    law = Law(**manifest["law"])
+    poll, publish = _updates(path, groups, law)
     fate, lengths = _fates(table["fate"]), _lengths(table["lengths"], cfg.G)
-    return Record(path.resolve().name, cfg, manifest["law"], groups, fate, lengths, poll, publish)
+    return Record(path.resolve().name, cfg, law, groups, fate, lengths, poll, publish)
 
 
 def _table(path: Path) -> pa.Table:
@@ -187,7 +196,7 @@ def _lengths(column: pa.ChunkedArray, group_size: int) -> NDArray[np.int64]:
     return table
 
 
-def _updates(path: Path, groups: Mapping[str, Ticks], c_update: float) -> tuple[Ticks, Ticks]:
+def _updates(path: Path, groups: Mapping[str, Ticks], law: Law) -> tuple[Ticks, Ticks]:
     """Poll and publish: from clock.parquet, else from the groups and the rows of the updates."""
     if (path / "clock.parquet").exists():
         clock = _table(path / "clock.parquet")
@@ -199,4 +208,4 @@ def _updates(path: Path, groups: Mapping[str, Ticks], c_update: float) -> tuple[
     rows = read_columns(path / "updates.jsonl", ("sim_time",))
     if len(rows):
         return poll, np.rint(rows["sim_time"].to_numpy(float) * TICKS).astype(np.int64)
-    return poll, poll + round(c_update * TICKS)
+    return poll, poll + law.training_ticks

@@ -9,8 +9,8 @@ from delaysim.analysis.plots import clean
 from delaysim.analysis.report.words import share
 from delaysim.analysis.timeline.frame import framed, place
 from delaysim.analysis.timeline.record import Record
-from delaysim.clock.bias import PARTS, TRAINED, Bias, bias, tilt
-from delaysim.clock.trace import FATES
+from delaysim.clock.bias import PARTS, Bias, bias, tilt
+from delaysim.clock.ledger import FATES, STILL_THERE, TRAINED
 
 LOOKS = {
     "trained": ("#0072B2", "trained on"),
@@ -22,15 +22,13 @@ LOOKS = {
     "filtered": ("#009E73", "filtered: all rewards equal"),
 }
 """Colour and words for each fate."""
-ANY = FATES.index("never")
-"""Stands for every fate but the one that is counted."""
 
 
 def draw(record: Record, stem: str) -> str:
     """Write STEM.svg and STEM.png. Returns the title."""
     lengths = record.generated
     fate = record.rows["fate"][: len(lengths)]
-    found = bias(record.rows, lengths, record.law["look_ahead"])
+    found = bias(record.rows, lengths, record.law.look_ahead)
     figure, axes = plt.subplots(1, 2, figsize=(11.5, 3.8))
     place(figure)
     figure.subplots_adjust(wspace=0.2)
@@ -59,7 +57,7 @@ def shares(lengths: NDArray[np.int64], fate: NDArray[np.int8]) -> dict[str, NDAr
     names = [name for index, name in enumerate(FATES) if (fate == index).any()]
     found = {}
     for name in names:
-        counted = np.where(fate == FATES.index(name), TRAINED, ANY)
+        counted = np.where(fate == FATES.index(name), TRAINED, STILL_THERE)
         found[name] = np.array(tilt(lengths, counted).survival)
     return found
 

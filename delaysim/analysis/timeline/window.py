@@ -46,12 +46,7 @@ def asked(record: Record, start: float | None, end: float | None) -> Window:
 
 
 def steady_start(record: Record) -> int:
-    """Poll of the first update in the steady state; without a look-ahead, which would name it, of the middle update.
-
-    The run's start where it is too short.
-    """
-    if record.law["look_ahead"] is None:
-        return int(record.poll[len(record.poll) // 2])
+    """Poll of the first update of the steady state; the run's start where it does not get there."""
     return 0 if record.steady_update is None else int(record.poll[record.steady_update])
 
 
