@@ -5,10 +5,12 @@ from functools import cache
 
 import numpy as np
 from clock.helpers import drive
+from hypothesis import assume
+from hypothesis import strategies as st
 from settings import make_config
 
 from delaysim.analysis.timeline.record import COUNTS, UNITS, Record
-from delaysim.clock import TICKS
+from delaysim.clock import TICKS, Stalled
 from delaysim.clock.ledger import FATES
 from delaysim.clock.trace import group_rows, moments
 from delaysim.files import write_json
@@ -17,11 +19,34 @@ from delaysim.run.tracefile import write_trace
 from delaysim.settings.configfile import save_config
 
 config = cache(make_config)
+POLICIES = st.fixed_dictionaries(
+    {},
+    optional={
+        "order": st.sampled_from(["submit", "lifo", "random", "freshest"]),
+        "queue_drop": st.sampled_from([1.0, 2.0]),
+        "age_max": st.integers(0, 3),
+        "abort_age": st.integers(0, 3),
+        "timeout": st.sampled_from([1.0, 4.0, 9.5]),
+        "requeue": st.booleans(),
+        "noise": st.just(0.5),
+        "arrivals": st.sampled_from([0.5, 3.0]),
+        "start": st.sampled_from(["stagger", "ramp"]),
+        "sync_time": st.sampled_from([0.25, 1.0, 2.5]),
+        "sync_mode": st.sampled_from(["blocking", "background"]),
+        "sync_every": st.integers(1, 3),
+        "steps": st.integers(1, 2),
+        "reward_lag": st.sampled_from([0.5, 3.0]),
+    },
+)
+"""What a law can have beside the rules of a plain run."""
 
 
 def clocked(law, longest, suite="simulated_async"):
     """The record of a driven clock, from its ledger's ticks, and its rows."""
-    clock = drive(law, longest)[0]
+    try:
+        clock = drive(law, longest)[0]
+    except Stalled:
+        assume(False)
     ledger, rows = clock.ledger, group_rows(clock.ledger)
     ticks = ledger.columns()
     groups = {name: rows[name].astype(np.int64) for name in COUNTS if name in rows}
@@ -41,6 +66,6 @@ def write_clocked(path, record, rows):
     write_json(path / "manifest.json", {"schema": SCHEMA, "law": asdict(record.law)})
 
 
-def busy(law, rows, record):
+def busy(record, rows):
     """The learner's share of time as moments.json has it."""
-    return moments(rows, law, record.stop / TICKS)["busy"]
+    return moments(rows, record.law, record.stop / TICKS)["busy"]

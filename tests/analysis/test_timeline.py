@@ -3,12 +3,13 @@
 import gzip
 import json
 from collections import defaultdict
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from clock.cases import LENGTHS, WORKED_LAW, WORKED_LENGTHS, laws
-from clocked import busy, clocked, write_clocked
+from clocked import POLICIES, busy, clocked, write_clocked
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -131,9 +132,9 @@ def in_units(of):
 
 
 @settings(max_examples=40, deadline=None)
-@given(laws(), LENGTHS)
-def test_a_trace_agrees_with_the_clock(law, longest):
-    record, rows = clocked(law, longest)
+@given(laws(), LENGTHS, POLICIES)
+def test_a_trace_agrees_with_the_clock(law, longest, policies):
+    record, rows = clocked(replace(law, **policies), longest)
     found = list(events(*pair(record)))
     tracks = slices(found)
     for of in tracks.values():
@@ -145,16 +146,26 @@ def test_a_trace_agrees_with_the_clock(law, longest):
     assert spent == (record.until - record.groups["launch"]).sum()
     learner = tracks[LEARNER, UPDATES]
     assert sum(end - start for _, start, end in learner) == record.stop
-    trained = sum(end - start for name, start, end in learner if name != "wait")
-    assert trained / record.stop == pytest.approx(busy(law, rows, record), rel=1e-6)
+    trained = sum(end - start for name, start, end in learner if name.startswith("update"))
+    assert trained / record.stop == pytest.approx(busy(record, rows), rel=1e-6)
     ends = {name: value[-1] for name, (_, value) in counts(record).items() if len(value)}
     never = record.fate == "never"
-    done = record.groups["done"] >= 0
-    assert ends.get(("in generation", "groups"), 0) == (never & ~done).sum()
-    assert ends.get(("ready queue", "groups"), 0) == (never & done).sum()
+    assert ends.get(("in generation", "groups"), 0) == (never & (record.groups["done"] < 0)).sum()
+    assert ends.get(("ready queue", "groups"), 0) == (never & (record.groups["ready"] >= 0)).sum()
     assert ends[("look-ahead used", "updates")] == pytest.approx(never.sum() / law.groups_per_update - 1)
     assert all((values >= 0).all() for (_, of), (_, values) in counts(record).items() if of == "groups")
     assert counts(record)[("look-ahead used", "updates")][1].max() <= law.look_ahead
+
+
+@settings(max_examples=40, deadline=None)
+@given(laws(), LENGTHS, st.sampled_from([0.25, 1.0, 2.5]), st.integers(1, 3))
+def test_groups_are_launched_with_the_weights_that_the_last_sync_brought(law, longest, time, every):
+    law = replace(law, sync_time=time, sync_mode="background", sync_every=every)
+    record = clocked(law, longest)[0]
+    arrived = [(0, 0), *((end, version) for _, end, version in record.syncs)]
+    assert all(start >= end for (_, end, _), (start, _, _) in pairwise(record.syncs))
+    for launch, version in zip(record.groups["launch"].tolist(), record.groups["version"].tolist(), strict=True):
+        assert version == [v for end, v in arrived if end <= launch][-1]
 
 
 NEEDED = {"M": set(), "C": {"ts"}, "X": {"ts", "cat", "dur"}, "i": {"ts", "cat", "s"}}
