@@ -63,7 +63,7 @@ def _histogram(ax: Axes, record: Record) -> None:
     ax.axvline(delay.mean(), color="#222222", linewidth=1)
     ax.margins(y=0.16)
     _say(ax, delay.mean(), f"mean {delay.mean():.1f}", "#222222", 0)
-    if (asked := asked_for(record)) is not None and asked[0] <= 2 * delay.max() + 2:
+    if (asked := asked_for(record)) is not None and asked[0] <= 1.5 * delay.max() + 1:
         ax.axvline(asked[0], color=ASKED, linewidth=1.2, linestyle=(0, (4, 2)))
         _say(ax, asked[0], asked[1], ASKED, 1)
     clean(ax)
@@ -84,9 +84,11 @@ def _along(ax: Axes, record: Record) -> None:
     ax.plot(x, mean, color=COLOUR, linewidth=1.4)
     ax.set_xlabel("update")
     ax.set_ylabel("delay (updates)")
-    ax.set_ylim(0, 1.12 * max(high.max(), 1))
-    if (asked := asked_for(record)) is not None and asked[0] <= ax.get_ylim()[1]:
+    top = max(high.max(), 1.0)
+    if (asked := asked_for(record)) is not None and asked[0] <= 1.5 * top:
         ax.axhline(asked[0], color=ASKED, linewidth=1.2, linestyle=(0, (4, 2)))
+        top = max(top, asked[0])
+    ax.set_ylim(0, 1.14 * top)
     if (first := record.steady_update) is not None:
         ax.axvline(first, color="#888888", linewidth=0.8, linestyle=(0, (4, 3)))
         _say(ax, first, "steady from here", "#555555", 0)

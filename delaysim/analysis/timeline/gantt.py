@@ -29,7 +29,7 @@ MAP = plt.get_cmap("viridis_r")
 """Older is darker: it holds for colour-blind readers and in grey."""
 NOT_TRAINED: dict[str, Any] = {"facecolor": "#D9D9D9", "edgecolor": "white"}
 DROPPED: dict[str, Any] = {"facecolor": "white", "edgecolor": "#D55E00", "hatch": "//////"}
-LEARNER = "#333333"
+LEARNER, SYNC = "#333333", "#A0A0A0"
 
 
 def draw(record: Record, views: Sequence[tuple[str, Window]], stem: str) -> str:
@@ -40,8 +40,7 @@ def draw(record: Record, views: Sequence[tuple[str, Window]], stem: str) -> str:
     colours = ScalarMappable(_norm(record), MAP)
     for ax, (name, window) in zip(axes[0], views, strict=True):
         _panel(ax, record, rows, window, colours)
-        ax.set_title(name, fontsize=9, loc="left", color="#444444")
-        ax.set_xlabel(f"simulated time ({record.unit})")
+        ax.set_xlabel(f"simulated time ({record.unit})" + (f": {name}" if name else ""))
     axes[0, 0].set_ylabel("generation slot")
     _legend(figure, axes[0], record, colours)
     return framed(figure, _title(record), _caption(record, rows, views), stem)
@@ -91,15 +90,18 @@ def _bars(ax: Axes, record: Record, groups: Ticks, place: Ticks, **look: Any) ->
 
 
 def _learner(ax: Axes, record: Record, window: Window, rows: int) -> None:
-    """A bar for each update, its publish a thin line through all rows."""
+    """A bar for each update and what the learner then waits for its weights; a publish is a line through all rows."""
     updates = window.overlapping(record.poll, record.publish)
     start, end = record.poll[updates] / TICKS, record.trained_until[updates] / TICKS
     wide = len(updates) > 0 and np.mean(end - start) > 0.008 * (window.end - window.start) / TICKS
     edge = "white" if wide else LEARNER
     ax.barh(np.full(len(updates), rows + 3.0), end - start, left=start, height=3, facecolor=LEARNER, edgecolor=edge,
             linewidth=0.4 if wide else 0.2)  # fmt: skip
+    publish = record.publish[updates] / TICKS
+    ax.barh(np.full(len(updates), rows + 3.0)[publish > end], (publish - end)[publish > end], left=end[publish > end],
+            height=3, facecolor=SYNC)  # fmt: skip
     if len(updates) <= LINES:
-        ax.vlines(record.publish[updates] / TICKS, -0.8, rows + 1.2, color="#000000", linewidth=0.5, alpha=0.6)
+        ax.vlines(publish, -0.8, rows + 1.2, color="#000000", linewidth=0.5, alpha=0.6)
 
 
 def _legend(figure: Figure, axes: Any, record: Record, colours: ScalarMappable) -> None:
@@ -112,6 +114,8 @@ def _legend(figure: Figure, axes: Any, record: Record, colours: ScalarMappable) 
     bar.ax.yaxis.set_major_locator(MaxNLocator(6, integer=True))
     dropped = record.groups["dropped"] != NEVER
     handles = [Patch(facecolor=LEARNER, label="update")]
+    if (record.trained_until < record.publish).any():
+        handles.append(Patch(facecolor=SYNC, label="weight sync"))
     if (~record.trained & ~dropped).any():
         handles.append(Patch(**NOT_TRAINED, label="not trained on before the end"))
     if dropped.any():

@@ -15,11 +15,11 @@ from delaysim.clock.ledger import FATES, STILL_THERE, TRAINED
 LOOKS = {
     "trained": ("#0072B2", "trained on"),
     "never": ("#CCCCCC", "still out at the end"),
-    "queue": ("#E69F00", "dropped: queue too long"),
-    "age": ("#D55E00", "dropped: too old"),
-    "aborted": ("#CC79A7", "aborted: too old"),
+    "queue": ("#E69F00", "dropped from a long queue"),
+    "age": ("#D55E00", "dropped as too old"),
+    "aborted": ("#CC79A7", "aborted as too old"),
     "timeout": ("#7A2E00", "timed out"),
-    "filtered": ("#009E73", "filtered: all rewards equal"),
+    "filtered": ("#009E73", "filtered: equal rewards"),
 }
 """Colour and words for each fate."""
 
@@ -76,8 +76,9 @@ def _fates(ax: Axes, lengths: NDArray[np.int64], fate: NDArray[np.int8]) -> None
     ax.set_xlabel("length (tokens)")
     ax.set_ylabel("share of responses")
     clean(ax)
-    ax.legend(fontsize=7.5, frameon=False, ncols=4, loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2,
-              handlelength=1.2, columnspacing=1.2)  # fmt: skip
+    handles, names = ax.get_legend_handles_labels()
+    ax.legend(handles, names, fontsize=7.5, frameon=False, ncols=len(names), loc="lower left", bbox_to_anchor=(0, 1),
+              borderaxespad=0.2, handlelength=1.2, columnspacing=1.2)  # fmt: skip
 
 
 def _distributions(ax: Axes, generated: NDArray[np.int64], trained: NDArray[np.int64], found: Bias) -> None:
