@@ -1,6 +1,8 @@
 """What is drawn is what the clock recorded; the command says what it wrote, and what is wrong in one line."""
 
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -197,6 +199,18 @@ def test_what_is_missing_is_said_in_one_line(tmp_path, capsys):
     (tmp_path / "t/trace.parquet").write_bytes(b"PAR1 torn")
     assert "write the trace or copy the run again" in refusal(tmp_path / "t")
     assert capsys.readouterr().out == ""
+
+
+def test_no_torch_is_imported(tmp_path):
+    """The process ends with an error if it touches torch or transformers."""
+    write_clocked(tmp_path / "t", *clocked(WORKED_LAW, WORKED_LENGTHS))
+    for name in ("torch", "transformers"):
+        (tmp_path / "guard" / name).mkdir(parents=True)
+        (tmp_path / "guard" / name / "__init__.py").write_text(f"raise SystemExit('{name} was imported')")
+    code = f"import sys; sys.path.insert(0, {str(tmp_path / 'guard')!r}); from delaysim.__main__ import main; main()"
+    done = subprocess.run([sys.executable, "-c", code, "timeline", tmp_path / "t"], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout.splitlines()) == 5
 
 
 def test_a_trace_from_before_groups_could_be_dropped_is_read(tmp_path):

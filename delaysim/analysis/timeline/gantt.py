@@ -111,7 +111,11 @@ def _legend(figure: Figure, axes: Any, record: Record, colours: ScalarMappable) 
     bar = figure.colorbar(colours, cax=figure.add_axes((box.x1 + 0.012, box.y0, 0.012, box.height)))
     bar.set_label("delay when trained on (updates)", fontsize=8)
     bar.ax.tick_params(labelsize=7.5)
-    bar.ax.yaxis.set_major_locator(MaxNLocator(6, integer=True))
+    if isinstance(colours.norm, BoundaryNorm):
+        bar.set_ticks(range(len(colours.norm.boundaries) - 1))
+        bar.minorticks_off()
+    else:
+        bar.ax.yaxis.set_major_locator(MaxNLocator(6, integer=True))
     dropped = record.groups["dropped"] != NEVER
     handles = [Patch(facecolor=LEARNER, label="update")]
     if (record.trained_until < record.publish).any():
