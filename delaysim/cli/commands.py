@@ -16,6 +16,7 @@ from delaysim.cli.report import report
 from delaysim.cli.screen import screen
 from delaysim.cli.status import status
 from delaysim.cli.theory import theory
+from delaysim.cli.timeline import timeline
 from delaysim.run.progress import Display
 from delaysim.settings.configfile import load_config
 
@@ -43,6 +44,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "bias": bias,
     "report": report,
     "screen": screen,
+    "timeline": timeline,
     "evaluate": evaluate,
     "grade": grade,
     "audit-verifier": audit_verifier,
