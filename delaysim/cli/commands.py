@@ -11,6 +11,7 @@ from delaysim.cli.check_estimator import check_estimator
 from delaysim.cli.compare import compare
 from delaysim.cli.evaluate import evaluate
 from delaysim.cli.grade import grade
+from delaysim.cli.predict import predict
 from delaysim.cli.report import report
 from delaysim.cli.screen import screen
 from delaysim.cli.status import status
@@ -39,6 +40,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "check-estimator": check_estimator,
     "compare": compare,
     "budget": budget,
+    "predict": predict,
     "report": report,
     "screen": screen,
     "evaluate": evaluate,
