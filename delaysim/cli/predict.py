@@ -3,6 +3,7 @@
 import argparse
 import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from delaysim.cli.selection import condition, write_rows
@@ -83,14 +84,14 @@ def _options(arguments: list[str]) -> argparse.Namespace:
 
 def _cost_flags(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--speed", nargs="+", metavar="COUNT=TOKENS",
-                       help="tokens/s of one rollout GPU at COUNT responses at once, or a csv; linear in between")  # fmt: skip
+                       help="tokens/s of one rollout GPU at COUNT responses at once, or a csv")  # fmt: skip
     group.add_argument("--slots", help="responses at once on a rollout GPU at most (default: the largest COUNT)")
     group.add_argument("--trainer", nargs="+", metavar="GPUS=SECONDS", help="seconds of an update, or a csv")
     group.add_argument("--scaling", help="seconds go with GPUs^-SCALING beyond the table, 0..1 (default 1)")
     group.add_argument("--sync", help="seconds until the rollout GPUs have new weights (default 0)")
     group.add_argument("--price", help="money per GPU-hour")
     group.add_argument("--lengths", nargs="+", metavar="KEY=VALUE",
-                       help="mean= [tokens] sigma=0.7 prompt_share=0.5 cap=8*mean, or path=FILE column=NAME")  # fmt: skip
+                       help="mean= [tokens] sigma= prompt_share= cap=, or path=FILE column=NAME")  # fmt: skip
     group.add_argument("--B", help="groups in a mini-batch")
     group.add_argument("--G", help="responses in a group")
 
@@ -117,13 +118,13 @@ def _values(options: argparse.Namespace) -> tuple[dict[str, Any], dict[str, str]
         sources.update(dict.fromkeys(found, source))
 
     if options.costs:
-        take(read_yaml(options.costs), options.costs)
+        take(read_yaml(options.costs), Path(options.costs).name)
     if options.calibrate:
         from delaysim.predict.calibrate import from_run
 
         if (options.B, options.G) != (None, None):
             raise UserError("--calibrate measured updates of the run's own B and G: drop --B and --G")
-        take(from_run(options.calibrate), options.calibrate)
+        take(from_run(options.calibrate), Path(options.calibrate).name)
     take(_flags(options), "given")
     if options.trainer_csv and not options.trainer:
         take(*_from_csv(options, values, sources))

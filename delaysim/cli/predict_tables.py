@@ -1,17 +1,20 @@
 """What `delaysim predict` prints of its own predictions."""
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.table import Table
 
 from delaysim.clock.lengths import Lognormal
-from delaysim.predict.ask import Choice, sentence
+from delaysim.predict.ask import Choice, sentence, short
 from delaysim.predict.costs import Points
 from delaysim.predict.inputs import Question
-from delaysim.predict.join import Line
 from delaysim.run.progress import plain_console
+
+if TYPE_CHECKING:
+    from delaysim.predict.join import Accuracy, Line
 
 MOST_POINTS = 6
 """Rows of a table of costs that are printed."""
@@ -37,7 +40,7 @@ def row(choice: Choice, asked: Question) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def joined_row(line: Line) -> dict[str, Any]:
+def joined_row(line: "Line") -> dict[str, Any]:
     """A line of accuracy by the hour as one flat row."""
     one = line.prediction
     at = {
@@ -46,10 +49,17 @@ def joined_row(line: Line) -> dict[str, Any]:
         for name, value in (("accuracy", lambda a: a.mean), ("half_width", lambda a: a.half_width))
     }
     head = {"operation": one.cell.operation.name, "split": one.cell.split, "updates_per_hour": one.updates_per_hour}
-    return {"estimator": line.estimator, **head, "delay_mean": one.delay_mean, "delay_of_runs": line.stands_for, **at}
+    return {
+        "estimator": line.estimator,
+        **head,
+        "delay_mean": one.delay_mean,
+        "delay_of_runs": line.stands_for,
+        "staler": line.staler,
+        **at,
+    }
 
 
-def document(asked: Question, choices: Sequence[Choice], lines: Sequence[Line]) -> dict[str, Any]:
+def document(asked: Question, choices: Sequence[Choice], lines: "Sequence[Line]") -> dict[str, Any]:
     """Everything, for programs."""
     costs = asked.costs
     return {
@@ -64,10 +74,10 @@ def document(asked: Question, choices: Sequence[Choice], lines: Sequence[Line]) 
     }  # fmt: skip
 
 
-def show(asked: Question, choices: Sequence[Choice], lines: Sequence[Line]) -> None:
+def show(asked: Question, choices: Sequence[Choice], lines: "Sequence[Line]") -> None:
     """The inputs, the answer, the tables, and what the words mean."""
     console = plain_console()
-    said = [*_inputs(asked), "", sentence(choices), ""]
+    said = [*(f"{label:15}{text}" for label, text in _inputs(asked)), "", sentence(choices), ""]
     _say(console, said)
     console.print(_speeds(asked, choices))
     _say(console, ["* no other is as fast and as fresh; a delay counts updates", ""])
@@ -75,7 +85,8 @@ def show(asked: Question, choices: Sequence[Choice], lines: Sequence[Line]) -> N
     error = max(choice.prediction.error / choice.prediction.seconds for choice in choices)
     _say(console, [
         "% of the time; busy: training, or any response in generation; use: tokens/s made, of all slots taken",
-        f"steady state of the clock; standard error of a speed at most {error:.1%}; a mean delay is never a bound",
+        f"steady state of the clock; standard error of a speed at most {error:.1%}",
+        "eta bounds the mean delay, not the largest",
     ])  # fmt: skip
     if lines:
         _say(console, ["", *_joined_words(lines)])
@@ -84,7 +95,8 @@ def show(asked: Question, choices: Sequence[Choice], lines: Sequence[Line]) -> N
 
 def caption(asked: Question) -> str:
     """What a figure rests on."""
-    return "\n".join(line.rstrip() for line in _inputs(asked)) + "\nLine: the front; beside its points trainer:rollout."
+    said = "; ".join(text for _, text in _inputs(asked))
+    return "\n".join(wrap(f"Grey line: no other is as fast and as fresh. Labels: trainer:rollout GPUs. {said}.", 125))
 
 
 def _say(console: Console, lines: Sequence[str]) -> None:
@@ -92,24 +104,26 @@ def _say(console: Console, lines: Sequence[str]) -> None:
         console.print(line, markup=False)
 
 
-def _inputs(asked: Question) -> Iterator[str]:
+def _inputs(asked: Question) -> Iterator[tuple[str, str]]:
+    """Label and text of everything that was put in."""
     costs, work = asked.costs, asked.costs.work
-    law, drawn = work.lengths, "recorded"
+    law, drawn = work.lengths, "recorded ones"
     if isinstance(law, Lognormal):
-        drawn = f"lognormal, mean {law.mean:g} before the cap of {law.cap:,}, sigma {law.sigma:g}"
-    yield f"work           an update trains on {work.groups} groups of {work.group_size} = {work.samples:,} responses"
-    yield f"lengths        {drawn}{_source(asked, 'lengths')}"
-    yield f"rollout GPU    {_points(costs.rollout.speed)} tokens/s (responses at once: tokens/s)" + _source(asked, "speed")
-    yield f"               at most {costs.rollout.slots:,} responses at once on a GPU"
-    yield f"trainer        {_points(costs.trainer.seconds)} s an update (GPUs: seconds){_source(asked, 'trainer')}"
+        drawn = f"lognormal, mean {law.mean:g} before a cap of {law.cap:,}, sigma {law.sigma:g}"
+    yield "work", f"{work.groups} groups of {work.group_size} = {work.samples:,} responses an update"
+    yield "lengths", f"{drawn}{_source(asked, 'lengths')}"
+    speed = _points(costs.rollout.speed, "tokens/s", "with", "response")
+    yield "rollout GPU", f"{speed}; at most {costs.rollout.slots:,} at once{_source(asked, 'speed')}"
+    seconds = _points(costs.trainer.seconds, "s an update", "on", "GPU")
+    yield "trainer", f"{seconds}{_source(asked, 'trainer')}"
     if assumed := _assumed(asked):
-        yield f"               {assumed}"
-    yield f"weight sync    {costs.sync:g} s{_source(asked, 'sync')}"
+        yield "", assumed
+    yield "weight sync", f"{costs.sync:g} s{_source(asked, 'sync')}"
 
 
 def _source(asked: Question, key: str) -> str:
     found = asked.costs.sources.get(key, "default")
-    return "" if found == "given" else f"; {found}"
+    return "" if found == "given" else f" ({found})"
 
 
 def _assumed(asked: Question) -> str | None:
@@ -119,13 +133,20 @@ def _assumed(asked: Question) -> str | None:
     if not counts:
         return None
     law = "linear scaling" if trainer.scaling == 1 else f"seconds going with GPUs^-{trainer.scaling:g}"
-    inside = len(trainer.seconds) > 1 and any(trainer.seconds[0][0] < count < trainer.seconds[-1][0] for count in counts)
+    inside = len(trainer.seconds) > 1 and any(
+        trainer.seconds[0][0] < count < trainer.seconds[-1][0] for count in counts
+    )
     between = "straight lines in log-log between rows, " if inside else ""
     return f"other numbers of GPUs by assumption: {between}{law}{' beyond' if inside else ''}"
 
 
-def _points(table: Points) -> str:
-    shown = [f"{x:g}: {y:,.4g}" for x, y in table]
+def _points(table: Points, unit: str, word: str, noun: str) -> str:
+    """Rows in words: the first with unit and noun, the others as two numbers."""
+    (count, value), *others = table
+    shown = [
+        f"{value:,.4g} {unit} {word} {count:g} {noun}{'' if count == 1 else 's'}",
+        *(f"{y:,.4g} {word} {x:g}" for x, y in others),
+    ]
     if len(shown) > MOST_POINTS:
         shown = [*shown[: MOST_POINTS - 1], "...", shown[-1]]
     return ", ".join(shown)
@@ -148,16 +169,11 @@ def _speeds(asked: Question, choices: Sequence[Choice]) -> Table:
         one = choice.prediction
         paid = [] if asked.price is None else [f"{asked.price * one.gpu_hours:,.2f}"]
         table.add_row(
-            "*" if choice.on_front else "", one.cell.operation.name, one.cell.split, _short(one.seconds),
-            _short(one.updates_per_hour), f"{one.samples_per_hour:,.0f}", f"{one.tokens_per_second:,.0f}",
-            f"{one.delay_mean:.2f}", f"{one.delay_p95:g}", f"{one.delay_max:g}", _short(one.gpu_hours), *paid,
+            "*" if choice.on_front else "", one.cell.operation.name, one.cell.split, short(one.seconds),
+            short(one.updates_per_hour), f"{one.samples_per_hour:,.0f}", f"{one.tokens_per_second:,.0f}",
+            f"{one.delay_mean:.2f}", f"{one.delay_p95:g}", f"{one.delay_max:g}", short(one.gpu_hours), *paid,
         )  # fmt: skip
     return table
-
-
-def _short(value: float) -> str:
-    """Four significant digits, with separators above a thousand."""
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
 
 
 def _gpus(choices: Sequence[Choice]) -> Table:
@@ -175,29 +191,39 @@ def _gpus(choices: Sequence[Choice]) -> Table:
     return table
 
 
-def _joined_words(lines: Sequence[Line]) -> Iterator[str]:
+def _joined_words(lines: "Sequence[Line]") -> Iterator[str]:
     yield "accuracy by the hour: pass@1 of the given runs after as many updates as the operation makes by then"
-    yield "only delay links the two: the runs' own model and task, not the one priced above; runs at the nearest delay"
+    yield "only delay links the two: the runs' own model and task, at the nearest delay they have; nothing is extrapolated"
+    if any(line.staler for line in lines):
+        yield ">: no run is near this delay; these have more, which gives no more accuracy unless delay helps"
     if any(None in line.at.values() for line in lines):
-        yield "-: the runs end before; none: no run within a factor of 1.5 of the delay. Nothing is extrapolated"
+        yield "-: the runs end before, or all have less delay"
 
 
-def _joined(lines: Sequence[Line]) -> Table:
+def _joined(lines: "Sequence[Line]") -> Table:
     hours = list(lines[0].at)
     table = _new(3, "estimator", "operation", "trainer:\nrollout", "updates\nper h", "delay", "of runs",
-                 *(f"{'accuracy at' if hour == hours[0] else ''}\n{hour:.3g} h" for hour in hours))  # fmt: skip
+                 *(f"{'accuracy at' if hour == hours[0] else ''}\n{_time(hour)}" for hour in hours))  # fmt: skip
     for line in lines:
         one = line.prediction
-        known = "none" if line.stands_for is None else f"{line.stands_for:g}"
+        known = "-" if line.stands_for is None else f"{'> ' if line.staler else ''}{line.stands_for:g}"
         cells = [_accuracy(found) for found in line.at.values()]
         table.add_row(
-            line.estimator, one.cell.operation.name, one.cell.split, _short(one.updates_per_hour),
+            line.estimator, one.cell.operation.name, one.cell.split, short(one.updates_per_hour),
             f"{one.delay_mean:.2f}", known, *cells,
         )  # fmt: skip
     return table
 
 
-def _accuracy(found: Any) -> str:
+def _time(hours: float) -> str:
+    """In the unit that has a number above 1."""
+    for unit, parts in (("h", 1), ("min", 60)):
+        if hours * parts >= 1:
+            return f"{hours * parts:.3g} {unit}"
+    return f"{hours * 3600:.3g} s"
+
+
+def _accuracy(found: "Accuracy | None") -> str:
     if found is None:
         return "-"
     return f"{found.mean:.3f}" + ("" if found.seeds == 1 else f" ±{found.half_width:.3f}")

@@ -30,7 +30,9 @@ def answer(asked: Question, seed: int = 0) -> list[Choice]:
     """Every operation on every split, from the clock."""
     found = [predict(cell, asked.costs, seed) for cell in grid(asked.gpus, asked.trainer_gpus, asked.look_aheads)]
     best = front([(one.updates_per_hour, one.delay_mean) for one in found])
-    return [Choice(one, marked, held_by(one, asked), _bound(one, asked)) for one, marked in zip(found, best, strict=True)]
+    return [
+        Choice(one, marked, held_by(one, asked), _bound(one, asked)) for one, marked in zip(found, best, strict=True)
+    ]
 
 
 def _bound(one: Prediction, asked: Question) -> float:
@@ -66,10 +68,17 @@ def sentence(choices: Sequence[Choice]) -> str:
         (choice.prediction for choice in choices if choice.prediction.cell.operation.look_ahead == 0),
         key=lambda one: one.updates_per_hour,
     )
-    where = "all GPUs in turn" if fresh.cell.operation == COLOCATED else f"{fresh.cell.operation.name} {fresh.cell.split}"
+    where = (
+        "all GPUs in turn" if fresh.cell.operation == COLOCATED else f"{fresh.cell.operation.name} {fresh.cell.split}"
+    )
     if best == fresh:
-        return f"No operation beats {where}: {fresh.updates_per_hour:.3g} updates/h without delay"
+        return f"No operation beats {where}: {short(fresh.updates_per_hour)} updates/h without delay"
     return (
-        f"{best.cell.operation.name} on {best.cell.split} makes {best.updates_per_hour:.3g} updates/h, "
+        f"{best.cell.operation.name} on {best.cell.split} makes {short(best.updates_per_hour)} updates/h, "
         f"{best.updates_per_hour / fresh.updates_per_hour:.2f} times {where}, at a mean delay of {best.delay_mean:.3g}"
     )
+
+
+def short(value: float) -> str:
+    """Four significant digits, with separators from a thousand on."""
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"

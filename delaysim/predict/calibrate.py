@@ -9,7 +9,7 @@ import numpy as np
 
 from delaysim.clock.lengths import Empirical
 from delaysim.errors import UserError
-from delaysim.predict.tables import Row, cell, chosen, differing, read_table
+from delaysim.predict.tables import Row, cell, chosen, differing, names, read_table
 from delaysim.run.records import read_rows
 from delaysim.settings.configfile import load_config
 
@@ -73,7 +73,7 @@ def from_csv(path: str | Path, where: Mapping[str, str], tokens: float) -> tuple
     loose = differing(rows, said)
     if loose:
         key, values = next(iter(loose.items()))
-        raise UserError(f"{path}: {len(rows)} rows fit; choose with --row {key}=VALUE: {', '.join(map(repr, values))}")
+        raise UserError(f"{path}: {len(rows)} rows fit; choose with --row {key}=VALUE: {names(values)}")
     seconds: dict[float, list[float]] = {}
     for row in rows:
         count = cell(path, row, gpus)

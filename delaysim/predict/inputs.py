@@ -1,7 +1,8 @@
-"""Costs from values as people write them: a yaml file, flags, what calibration found. One-line errors that name the key."""
+"""Costs from values as people write them: a yaml file, flags, what calibration found. Errors name the key."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import isfinite
 from pathlib import Path
 from typing import Any
@@ -157,7 +158,7 @@ def points(key: str, value: Any, columns: tuple[str, str]) -> Points:
     if not rows:
         raise UserError(f"{key}={value!r}: give a table of {columns[0]} and {columns[1]}, as {NEEDED[key]} or FILE.csv")
     table = tuple(sorted((above_zero(f"{key} {columns[0]}", x), above_zero(f"{key} {columns[1]}", y)) for x, y in rows))
-    twice = [x for (x, _), (after, _) in zip(table, table[1:], strict=False) if x == after]
+    twice = [x for (x, _), (after, _) in pairwise(table) if x == after]
     if twice:
         raise UserError(f"{key}: {twice[0]:g} {columns[0]} stands there twice; give one row for each")
     return table
@@ -199,4 +200,3 @@ def whole(key: str, value: Any, least: int) -> int:
     if found != int(found):
         raise UserError(f"{key}={value!r}: give a whole number from {least}")
     return int(found)
-

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import log
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -15,7 +16,7 @@ from delaysim.errors import UserError
 from delaysim.predict.simulate import Prediction
 
 NEAR = 1.5
-"""A run stands for delays up to this factor away from its own; delays below 1 count as 1 in the ratio."""
+"""A run stands for delays up to this factor away from its own; delays below 1 count as 1 here."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,9 @@ class Line:
     prediction: Prediction
     estimator: str
     stands_for: float | None
-    """Delay of the runs that were looked up; None where none is near."""
+    """Delay of the runs that were looked up; None where all are fresher."""
+    staler: bool
+    """No run is near: these have more delay, and so no more accuracy, as far as delay never helps."""
     at: Mapping[float, Accuracy | None]
     """By hours; None where the runs end before."""
 
@@ -85,11 +88,16 @@ def delay_of(run: Outcome) -> float:
     return float(steady if steady is not None and steady == steady else run.moments["delay_mean"])
 
 
-def nearest(curve: Sequence[Curve], delay: float) -> Curve | None:
-    """The curve whose delay is nearest, on a scale of ratios; None beyond `NEAR`."""
-    best = min(curve, key=lambda c: abs(np.log(max(c.delay, 1.0) / max(delay, 1.0))) + (c.delay > 0) * (delay == 0))
-    ratio = max(best.delay, 1.0) / max(delay, 1.0)
-    return best if 1 / NEAR <= ratio <= NEAR else None
+def looked_up(curves: Sequence[Curve], delay: float) -> Curve | None:
+    """The curve whose delay is nearest in ratio, if it is within `NEAR`; else the next staler one; else None."""
+    near = min(curves, key=lambda curve: (abs(log(_ratio(curve, delay))), abs(curve.delay - delay)))
+    if 1 / NEAR <= _ratio(near, delay) <= NEAR:
+        return near
+    return min((curve for curve in curves if curve.delay > delay), key=lambda curve: curve.delay, default=None)
+
+
+def _ratio(curve: Curve, delay: float) -> float:
+    return max(curve.delay, 1.0) / max(delay, 1.0)
 
 
 def lines(predictions: Sequence[Prediction], found: Sequence[Curve], hours: Sequence[float]) -> list[Line]:
@@ -100,13 +108,14 @@ def lines(predictions: Sequence[Prediction], found: Sequence[Curve], hours: Sequ
 
 
 def _line(name: str, known: Sequence[Curve], prediction: Prediction, hours: Sequence[float]) -> Line:
-    curve = nearest(known, prediction.delay_mean)
+    curve = looked_up(known, prediction.delay_mean)
     at: dict[float, Accuracy | None] = dict.fromkeys(hours)
     for hour in hours:
         updates = hour * prediction.updates_per_hour
         if curve is not None and updates <= curve.updates:
             at[hour] = curve.accuracy(updates)
-    return Line(prediction, name, None if curve is None else curve.delay, at)
+    staler = curve is not None and _ratio(curve, prediction.delay_mean) > NEAR
+    return Line(prediction, name, None if curve is None else curve.delay, staler, at)
 
 
 def default_hours(predictions: Sequence[Prediction], found: Sequence[Curve]) -> list[float]:

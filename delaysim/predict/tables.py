@@ -1,7 +1,7 @@
 """CSV files of measured costs. Whatever is wrong with one is a line that names the file, the line and the column."""
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,6 +9,10 @@ from delaysim.errors import UserError
 
 LARGEST = 64 * 2**20
 """Bytes; a table of costs is far smaller."""
+
+
+MOST, WIDTH = 20, 60
+"""Texts of a file in one message, and characters of each."""
 
 
 class Row(NamedTuple):
@@ -25,7 +29,7 @@ def read_table(path: str | Path) -> list[Row]:
         reader = csv.DictReader(data.decode("utf-8-sig").splitlines(keepends=True), strict=True)
         header = reader.fieldnames or []
         if len(set(header)) != len(header) or not all(header):
-            raise UserError(f"{path}, line 1: columns need names, each once; they are {', '.join(header)}")
+            raise UserError(f"{path}, line 1: columns need names, each once; they are {names(header)}")
         rows = []
         for row in reader:
             if None in row or None in row.values():
@@ -63,14 +67,14 @@ def read_points(path: str | Path) -> list[tuple[float, float]]:
 def cell(path: str | Path, row: Row, column: str) -> float:
     """A number above 0 in a row. Raises UserError naming the line."""
     if column not in row.values:
-        raise UserError(f"{path}: no column {column!r}; the columns are {', '.join(row.values)}")
+        raise UserError(f"{path}: no column {column!r}; the columns are {names(row.values)}")
     text = row.values[column]
     try:
         value = float(text)
     except ValueError:
         value = 0.0
     if not 0 < value < float("inf"):
-        raise UserError(f"{path}, line {row.line}, column {column!r}: {text!r} is not a number above 0")
+        raise UserError(f"{path}, line {row.line}, column {column!r}: {names([text])} is not a number above 0")
     return value
 
 
@@ -78,13 +82,19 @@ def chosen(path: str | Path, rows: Sequence[Row], where: Mapping[str, str]) -> l
     """The rows whose columns have these values. Raises UserError, saying which values there are."""
     for key, value in where.items():
         if key not in rows[0].values:
-            raise UserError(f"{path}: no column {key!r}; the columns are {', '.join(rows[0].values)}")
+            raise UserError(f"{path}: no column {key!r}; the columns are {names(rows[0].values)}")
         kept = [row for row in rows if _same(row.values[key], value)]
         if not kept:
-            there = ", ".join(repr(text) for text in dict.fromkeys(row.values[key] for row in rows))
+            there = names(dict.fromkeys(row.values[key] for row in rows))
             raise UserError(f"{path}: no row has {key}={value}; left to choose from: {there}")
         rows = kept
     return list(rows)
+
+
+def names(texts: Iterable[str]) -> str:
+    """A file's own texts within one line: quoted, at most so many, each at most so long."""
+    said = [repr(text if len(text) <= WIDTH else text[:WIDTH] + "...") for text in texts]
+    return ", ".join([*said[:MOST], *(["..."] if len(said) > MOST else [])])
 
 
 def differing(rows: Sequence[Row], columns: Sequence[str]) -> dict[str, list[str]]:
