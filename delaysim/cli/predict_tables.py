@@ -118,7 +118,7 @@ def _inputs(asked: Question) -> Iterator[tuple[str, str]]:
     yield "trainer", f"{seconds}{_source(asked, 'trainer')}"
     if assumed := _assumed(asked):
         yield "", assumed
-    yield "weight sync", f"{costs.sync:g} s{_source(asked, 'sync')}"
+    yield "weight sync", f"{costs.sync:.3g} s{_source(asked, 'sync')}"
 
 
 def _source(asked: Question, key: str) -> str:
@@ -193,7 +193,7 @@ def _gpus(choices: Sequence[Choice]) -> Table:
 
 def _joined_words(lines: "Sequence[Line]") -> Iterator[str]:
     yield "accuracy by the hour: pass@1 of the given runs after as many updates as the operation makes by then"
-    yield "only delay links the two: the runs' own model and task, at the nearest delay they have; nothing is extrapolated"
+    yield "only delay links the two: the runs are of their own model and task; nothing is extrapolated"
     if any(line.staler for line in lines):
         yield ">: no run is near this delay; these have more, which gives no more accuracy unless delay helps"
     if any(None in line.at.values() for line in lines):

@@ -68,7 +68,6 @@ def curves(runs: Sequence[Outcome]) -> list[Curve]:
     """Runs by estimator and delay. Raises UserError where something else varies too."""
     delays = {run.run_id: delay_of(run) for run in runs}
     loose = [key for key in varying(runs, ("estimator",)) if key not in ("D", "eta", "lam", "suite")]
-    loose = [key for key in loose if key in varying([run for run in runs if delays[run.run_id] > 0], ("estimator",))]
     if loose:
         values = ", ".join(dict.fromkeys(spelled(run.settings.get(loose[0])) for run in runs))
         raise UserError(f"{loose[0]} varies in the runs too ({values}): choose with --where {loose[0]}=VALUE")
@@ -112,7 +111,7 @@ def _line(name: str, known: Sequence[Curve], prediction: Prediction, hours: Sequ
     at: dict[float, Accuracy | None] = dict.fromkeys(hours)
     for hour in hours:
         updates = hour * prediction.updates_per_hour
-        if curve is not None and updates <= curve.updates:
+        if curve is not None and updates <= curve.updates * (1 + 1e-9):
             at[hour] = curve.accuracy(updates)
     staler = curve is not None and _ratio(curve, prediction.delay_mean) > NEAR
     return Line(prediction, name, None if curve is None else curve.delay, staler, at)
