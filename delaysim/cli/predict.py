@@ -13,7 +13,7 @@ from delaysim.files import finite
 if TYPE_CHECKING:
     from delaysim.predict.ask import Choice
     from delaysim.predict.inputs import Question
-    from delaysim.predict.join import Line
+    from delaysim.predict.join import Curve, Line
 
 EXAMPLES = """examples:
   delaysim predict examples/predict/costs.yaml              everything from one file
@@ -37,9 +37,9 @@ def predict(arguments: list[str]) -> int:
     from delaysim.predict.ask import answer
     from delaysim.predict.inputs import question
 
-    asked = question(values, sources)
+    asked, runs = question(values, sources), _runs(options)
     choices = answer(asked, options.seed)
-    lines = _joined(options, choices)
+    lines = _joined(choices, *runs) if runs else []
     if options.out:
         from delaysim.cli.predict_tables import caption
         from delaysim.predict.figure import draw
@@ -174,18 +174,24 @@ def _from_csv(
     return {"trainer": seconds}, words
 
 
-def _joined(options: argparse.Namespace, choices: "Sequence[Choice]") -> "list[Line]":
-    """The fastest split of each operation with the accuracy that runs at its delay had."""
+def _runs(options: argparse.Namespace) -> "tuple[list[Curve], list[float]] | None":
+    """The runs to join with, and the hours at which they are read; none where they are not asked for."""
     if not options.runs:
-        return []
-    from delaysim.predict.ask import best_splits
+        return None
     from delaysim.predict.inputs import above_zero
-    from delaysim.predict.join import curves, default_hours, lines, read_runs
+    from delaysim.predict.join import curves, read_runs
+
+    hours = [above_zero("--hours", text) for text in options.hours or []]
+    return curves(read_runs(options.runs, dict(map(condition, options.where)))), hours
+
+
+def _joined(choices: "Sequence[Choice]", found: "Sequence[Curve]", hours: Sequence[float]) -> "list[Line]":
+    """The fastest split of each operation with the accuracy that runs at its delay had."""
+    from delaysim.predict.ask import best_splits
+    from delaysim.predict.join import default_hours, lines
 
     best = [choice.prediction for choice in best_splits(choices)]
-    found = curves(read_runs(options.runs, dict(map(condition, options.where))))
-    hours = [above_zero("--hours", text) for text in options.hours or []] or default_hours(best, found)
-    return lines(best, found, hours)
+    return lines(best, found, hours or default_hours(best, found))
 
 
 # what is printed

@@ -42,9 +42,9 @@ class Trainer:
         """Seconds of an update: on the straight line between rows in log seconds over log GPUs, else by `scaling`."""
         (first, slowest), (last, fastest) = self.seconds[0], self.seconds[-1]
         if gpus <= first:
-            return slowest * (first / gpus) ** self.scaling
+            return slowest * float((first / gpus) ** self.scaling)
         if gpus >= last:
-            return fastest * (last / gpus) ** self.scaling
+            return fastest * float((last / gpus) ** self.scaling)
         return exp(between(tuple((log(count), log(cost)) for count, cost in self.seconds), log(gpus)))
 
     def measured(self, gpus: int) -> bool:

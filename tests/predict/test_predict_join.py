@@ -1,9 +1,7 @@
 """The front, and accuracy by the hour: both from made-up numbers whose answers are known."""
 
-from dataclasses import replace
-
 import pytest
-from fabricated import made
+from asked import finished
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -34,8 +32,8 @@ def predicted(seconds, delay):
 @pytest.fixture
 def runs():
     """Runs of 60 updates rise in straight lines: at D=0 to .8 and 1, at D=8 to .6 and .6, from .2."""
-    return [made([final] * 4, seed, D=delay) for delay, finals in ((0, (0.8, 1.0)), (8, (0.6, 0.6)))
-            for seed, final in enumerate(finals)]  # fmt: skip
+    finals = {0: (0.8, 1.0), 8: (0.6, 0.6)}
+    return [finished(final, seed, D=delay) for delay in finals for seed, final in enumerate(finals[delay])]
 
 
 def test_accuracy_is_read_after_the_updates_made_by_then(runs):
@@ -70,18 +68,16 @@ def test_a_staler_stand_in_is_said(runs):
 
 
 def test_each_estimator_has_its_own_lines_and_nothing_else_may_vary(runs):
-    other = [replace(run, settings={**run.settings, "estimator": "grpo"}, run_id=f"grpo {run.run_id}") for run in runs]
+    other = [finished(0.5, seed, estimator="grpo") for seed in (0, 1)]
     found = lines([predicted(60, 0.0)], curves([*runs, *other]), [0.5])
-    assert [line.estimator for line in found] == ["gmc", "grpo"]
-    faster = replace(runs[0], settings={**runs[0].settings, "lr": 1e-3}, run_id="faster")
+    assert [(line.estimator, line.at[0.5].mean) for line in found] == [("gmc", pytest.approx(0.55)), ("grpo", 0.35)]
     with pytest.raises(UserError, match=r"lr varies in the runs too \(0.0003, 0.001\): choose with --where lr=VALUE"):
-        curves([*runs, faster])
+        curves([*runs, finished(0.9, lr=1e-3)])
 
 
-def test_delays_that_came_out_count_where_none_was_fixed(runs):
-    coupled = replace(runs[0], settings={**runs[0].settings, "suite": "simulated_async", "D": None},
-                      moments={"delay_mean": 70.0, "delay_mean_steady": 85.25})  # fmt: skip
-    free = replace(runs[1], settings={**runs[1].settings, "suite": "no_delay"}, run_id="free")
-    assert [curve.delay for curve in curves([coupled])] == [85.25]
-    assert [curve.delay for curve in curves([replace(coupled, moments={"delay_mean": 70.0})])] == [70]
-    assert [curve.delay for curve in curves([free])] == [0]
+def test_delays_that_came_out_count_where_none_was_fixed():
+    came = {"delay_mean": 70.0, "delay_mean_steady": 85.25}
+    coupled = {"suite": "simulated_async", "D": None}
+    assert [c.delay for c in curves([finished(0.9, moments=came, **coupled)])] == [85.25]
+    assert [c.delay for c in curves([finished(0.9, moments={"delay_mean": 70.0}, **coupled)])] == [70]
+    assert [c.delay for c in curves([finished(0.9, suite="no_delay", D=None)])] == [0]
