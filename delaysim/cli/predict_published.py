@@ -62,13 +62,17 @@ def _operation(check: Check) -> str:
     return NAMES.get(eta, f"{eta}-step off")
 
 
+def _signed(error: float) -> str:
+    return f"{error:+.0%}" if abs(error) >= 0.005 else "0%"
+
+
 def _table(name: str, found: list[Check]) -> Table:
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False)
     for title in (name, "", "GPUs", "published", "predicted", "range", "error"):
         left = title in (name, "")
         table.add_column(title, justify="left" if left else "right", no_wrap=True, min_width=22 if title == name else 0)
     for check in found:
-        said = (f"{check.predicted:.1f}", f"{check.low:.1f}-{check.high:.1f}", f"{check.error:+.0%}")
+        said = (f"{check.predicted:.1f}", f"{check.low:.1f}-{check.high:.1f}", _signed(check.error))
         guessed = ("calibrates", "", "") if check.calibrates else said
         step = check.step
         table.add_row(step.work.model, _operation(check), step.cell.split, f"{step.seconds:g}", *guessed)
@@ -80,6 +84,6 @@ def _trainers(found: list[TrainerCheck]) -> Table:
     for title in ("prime-rl", "GPUs", "published", "predicted", "error"):
         table.add_column(title, justify="left" if title == "prime-rl" else "right", no_wrap=True)
     for check in found:
-        guessed = ("calibrates", "") if check.calibrates else (f"{check.predicted:.2f}", f"{check.error:+.0%}")
+        guessed = ("calibrates", "") if check.calibrates else (f"{check.predicted:.2f}", _signed(check.error))
         table.add_row(check.row.what, str(check.row.gpus), f"{check.row.seconds:g}", *guessed)
     return table

@@ -95,7 +95,7 @@ def show(asked: Question, choices: Sequence[Choice], lines: "Sequence[Line]") ->
 
 def caption(asked: Question) -> str:
     """What a figure rests on."""
-    said = "; ".join(text for _, text in _inputs(asked))
+    said = "; ".join(f"{label}: {text}" if label else text for label, text in _inputs(asked))
     return "\n".join(wrap(f"Grey line: no other is as fast and as fresh. Labels: trainer:rollout GPUs. {said}.", 125))
 
 

@@ -19,7 +19,7 @@ class Choice:
 
     prediction: Prediction
     on_front: bool
-    """No other of the grid is as fast and as fresh."""
+    """No other of the grid is as fast and as fresh, in three digits of speed and two of delay."""
     held_by: str
     """What keeps it from being faster."""
     bound: float
@@ -29,7 +29,7 @@ class Choice:
 def answer(asked: Question, seed: int = 0) -> list[Choice]:
     """Every operation on every split, from the clock."""
     found = [predict(cell, asked.costs, seed) for cell in grid(asked.gpus, asked.trainer_gpus, asked.look_aheads)]
-    best = front([(one.updates_per_hour, one.delay_mean) for one in found])
+    best = front([(rounded(one.updates_per_hour, 3), rounded(one.delay_mean, 2)) for one in found])
     return [
         Choice(one, marked, held_by(one, asked), _bound(one, asked)) for one, marked in zip(found, best, strict=True)
     ]
@@ -82,3 +82,8 @@ def sentence(choices: Sequence[Choice]) -> str:
 def short(value: float) -> str:
     """Four significant digits, with separators from a thousand on."""
     return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"
+
+
+def rounded(value: float, digits: int) -> float:
+    """To so many significant digits: what is alike but for chance compares as equal."""
+    return float(f"{value:.{digits}g}")

@@ -1,6 +1,6 @@
 """Costs measured elsewhere: in a run of delaysim, in a csv of trainer benchmarks. No torch."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
@@ -25,33 +25,41 @@ MEASURES = ("mfu", "peak_gib")
 def from_run(path: str | Path) -> dict[str, Any]:
     """What a finished run measured on one device: an update, a sync, its tokens/s and its lengths.
 
-    Medians over its updates, the first one left out (it warms up and fills the pool). Raises UserError.
+    Medians over its updates, the first one left out (it warms up and fills the pool). Responses that are generated
+    together take a token each at every step, so a launch's seconds over its steps give the speed of one response, and
+    that of all is what they would make if none had ended yet: then the clock, which lets them end, needs the seconds
+    that were measured. Raises UserError.
     """
     run = Path(path)
     cfg = load_config(run / "config.yaml")
     updates, launches = (list(read_rows(run / f"{name}.jsonl")) for name in ("updates", "launches"))
     if len(updates) < 3:
         raise UserError(f"{run} has {len(updates)} finished updates: three or more are needed to calibrate")
-    tokens: dict[int, int] = {}
-    responses: dict[int, int] = {}
+    longest: dict[int, list[int]] = {}
     for row in launches:
-        tokens[row["version"]] = tokens.get(row["version"], 0) + sum(row["lengths"])
-        responses[row["version"]] = responses.get(row["version"], 0) + len(row["lengths"])
+        longest.setdefault(row["version"], []).append(max(row["lengths"]))
     timed = [(row["update"], _generation(row)) for row in updates[1:]]
-    timed = [(version, seconds) for version, seconds in timed if seconds > 0 and tokens.get(version)]
+    timed = [(version, seconds) for version, seconds in timed if seconds > 0 and version in longest]
     if not timed:
         raise UserError(f"{run}: no update after the first launched groups: its rows do not say how fast it generates")
+    chunk = cfg.sampler.chunk
+    each = median(_steps(longest[version], chunk) / seconds for version, seconds in timed)
+    at_once = cfg.G * round(median(min(chunk, len(longest[version])) for version, _ in timed))
     train = median(sum(row.get(part) or 0.0 for part in ("rescore_s", "reward_s", "train_s")) for row in updates[1:])
-    at_once = median(responses[version] for version, _ in timed)
     return {
         "B": cfg.B,
         "G": cfg.G,
         "lengths": Empirical(np.array([length for row in launches for length in row["lengths"]], np.int64)),
-        "speed": {at_once: median(tokens[version] / seconds for version, seconds in timed)},
+        "speed": {at_once: at_once * each},
         "slots": at_once,
         "trainer": {1: train},
         "sync": median(row.get("publish_s") or 0.0 for row in updates[1:]),
     }
+
+
+def _steps(longest: Sequence[int], chunk: int) -> int:
+    """Tokens one after the other in a launch: chunks of groups follow each other, each as long as its longest."""
+    return sum(max(longest[first : first + chunk]) for first in range(0, len(longest), chunk))
 
 
 def _generation(row: Mapping[str, Any]) -> float:

@@ -14,8 +14,10 @@ from delaysim.clock.trace import group_rows, run_alone
 from delaysim.predict.costs import Costs
 from delaysim.predict.operation import Cell, law_of
 
-RESPONSES = 20_000
-"""Responses that a cell's steady state has at least, for a steady mean."""
+RESPONSES = 30_000
+"""Responses in the steady state of a cell, for a steady mean ..."""
+FEWEST, MOST = 24, 400
+"""... and updates at least and at most."""
 BATCHES = 8
 """Of updates, for the error of the mean."""
 
@@ -118,7 +120,7 @@ class Steady:
 def updates_needed(cell: Cell, costs: Costs) -> tuple[int, int]:
     """The first steady update, and how many updates to simulate."""
     first = 2 * (cell.operation.look_ahead + 1)
-    steady = max(3 * BATCHES, -(-RESPONSES // costs.work.samples))
+    steady = min(MOST, max(FEWEST, -(-RESPONSES // costs.work.samples)))
     return first, first + BATCHES * -(-steady // BATCHES)
 
 
@@ -189,7 +191,7 @@ def shares(cell: Cell, costs: Costs, log: Steady) -> tuple[Shares, Shares]:
 
 
 def _shares(busy: float, sync: float, duration: float) -> Shares:
-    return Shares(busy / duration, sync / duration, (duration - busy - sync) / duration)
+    return Shares(busy / duration, sync / duration, max(0.0, duration - busy - sync) / duration)
 
 
 def total(spans: NDArray[np.float64]) -> float:

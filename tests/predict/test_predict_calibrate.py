@@ -1,13 +1,18 @@
 """Costs measured in a run and in a csv."""
 
 import json
+from statistics import fmean
 
 import pytest
 from settings import make_config
 
 from delaysim.errors import UserError
 from delaysim.predict.calibrate import from_csv, from_run
+from delaysim.predict.inputs import question
+from delaysim.predict.operation import COLOCATED, Cell
+from delaysim.predict.simulate import predict
 from delaysim.predict.tables import read_points
+from delaysim.rng import stream
 from delaysim.settings.configfile import save_config
 
 CSV = """type,num_gpus,device,model,seq_len,micro_batches,tok_s_mean,step_s_mean,mfu
@@ -101,9 +106,13 @@ def test_published_trainer_rows(shared):
     assert found == pytest.approx({1: 5.260317, 8: 5.380075 / 8}, rel=1e-6)
 
 
-def test_a_run_says_its_seconds_tokens_and_lengths(tmp_path):
-    """Six responses a launch: 300 tokens in 2 s; the first update, which warms up, is not looked at."""
-    save_config(make_config("D=1", "B=2", "G=3", "updates=4"), tmp_path / "config.yaml")
+@pytest.mark.parametrize(("chunk", "at_once", "tokens"), [(1, 3, 180.0), (8, 6, 180.0)])
+def test_a_run_says_its_seconds_steps_and_lengths(tmp_path, chunk, at_once, tokens):
+    """Two groups of three a launch, 60 tokens the longest, in 2 s: one after the other 60 steps/s, together 30.
+
+    The first update, which warms up, is not looked at.
+    """
+    save_config(make_config("D=1", "B=2", "G=3", "updates=4", f"sampler.chunk={chunk}"), tmp_path / "config.yaml")
     updates = [
         {"update": n, "generate_s": 90.0 if n == 0 else 2.0, "rescore_s": 0.25, "reward_s": 0.5,
          "train_s": 80.0 if n == 0 else 3.0, "publish_s": 0.125, "wall_s": 9.0}
@@ -115,7 +124,23 @@ def test_a_run_says_its_seconds_tokens_and_lengths(tmp_path):
     found = from_run(tmp_path)
     lengths = found.pop("lengths").recorded
     assert sorted(lengths.tolist()) == [40] * 8 + [50] * 8 + [60] * 8
-    assert found == {"B": 2, "G": 3, "speed": {6: 150.0}, "slots": 6, "trainer": {1: 3.75}, "sync": 0.125}
+    speed = {at_once: tokens}
+    assert found == {"B": 2, "G": 3, "speed": speed, "slots": at_once, "trainer": {1: 3.75}, "sync": 0.125}
     (tmp_path / "updates.jsonl").write_text(json.dumps(updates[0]) + "\n")
     with pytest.raises(UserError, match="has 1 finished updates: three or more are needed"):
         from_run(tmp_path)
+
+
+def test_a_run_that_is_its_own_calibration_comes_out_as_it_was(tmp_path):
+    """Lengths as drawn, 0.01 s a token of the longest: on one GPU in turn the clock takes what the run took."""
+    save_config(make_config("D=0", "B=2", "G=3", "updates=400"), tmp_path / "config.yaml")
+    rng = stream(0, "calibration")
+    drawn = rng.integers(1, 50, (400, 2, 3)).tolist()
+    seconds = [0.01 * max(map(max, groups)) for groups in drawn]
+    launches = [{"version": n, "lengths": lengths} for n, groups in enumerate(drawn) for lengths in groups]
+    updates = [{"update": n, "generate_s": s, "train_s": 0.5, "publish_s": 0.1} for n, s in enumerate(seconds)]
+    for name, rows in (("updates", updates), ("launches", launches)):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    asked = question({**from_run(tmp_path), "gpus": 1}, {})
+    one = predict(Cell(COLOCATED, 1, 1), asked.costs)
+    assert one.seconds == pytest.approx(fmean(seconds) + 0.6, rel=0.02)
