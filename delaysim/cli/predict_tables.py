@@ -85,6 +85,7 @@ def show(asked: Question, choices: Sequence[Choice], lines: "Sequence[Line]") ->
     error = max(choice.prediction.error / choice.prediction.seconds for choice in choices)
     _say(console, [
         "% of the time; busy: training, or any response in generation; use: tokens/s made, of all slots taken",
+        "held by trainer, rollout: within 5 % of their limit; look-ahead: of neither, eta admits too few groups",
         f"steady state of the clock; standard error of a speed at most {error:.1%}",
         "eta bounds the mean delay, not the largest",
     ])  # fmt: skip
