@@ -68,7 +68,7 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     measured = parser.add_argument_group("measured costs")
     measured.add_argument("--calibrate", metavar="RUN_DIR", help="a finished run: its lengths and its seconds")
     measured.add_argument("--trainer-csv", metavar="FILE", help="a csv with num_gpus and step_s_mean or tok_s_mean")
-    measured.add_argument("--row", nargs="+", action="extend", default=[], metavar="COLUMN=VALUE",
+    measured.add_argument("--row", nargs="+", action="extend", default=[], metavar="COLUMN=VALUE[,...]",
                           help="which rows of it; they may differ in their number of GPUs")  # fmt: skip
     measured.add_argument("--published", action="store_true", help="the error against published step times, and end")
     joined = parser.add_argument_group("accuracy by the hour")
@@ -153,6 +153,12 @@ def pairs(flag: str, texts: Sequence[str]) -> list[tuple[str, str]]:
     return [(key, value) for key, _, value in split]
 
 
+def conditions(text: str) -> list[str]:
+    """COLUMN=VALUE,COLUMN=VALUE taken apart; a comma within a value stays."""
+    parts = text.split(",")
+    return parts if all("=" in part for part in parts) else [text]
+
+
 HINTS = {
     "--speed": "--speed 1=60 64=2200, or one csv file",
     "--trainer": "--trainer 8=60, or one csv file",
@@ -170,7 +176,8 @@ def _from_csv(
     from delaysim.predict.work import update_tokens
 
     work = question({**values, "trainer": {1: 1}}, sources).costs.work
-    seconds, words = from_csv(options.trainer_csv, dict(pairs("--row", options.row)), update_tokens(work, options.seed))
+    where = dict(pairs("--row", [part for text in options.row for part in conditions(text)]))
+    seconds, words = from_csv(options.trainer_csv, where, update_tokens(work, options.seed))
     return {"trainer": seconds}, words
 
 

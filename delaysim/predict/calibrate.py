@@ -73,10 +73,11 @@ def from_csv(path: str | Path, where: Mapping[str, str], tokens: float) -> tuple
     An update takes as many steps' seconds as it has steps' tokens. Rows may differ in their number of GPUs only; rows
     that agree in it are averaged where they measured the same. Raises UserError.
     """
-    rows = chosen(path, read_table(path), where)
-    gpus = next((name for name in GPUS if name in rows[0].values), None)
+    table = read_table(path)
+    gpus = next((name for name in GPUS if name in table[0].values), None)
     if gpus is None:
         raise UserError(f"{path}: no column of GPUs; one of {', '.join(GPUS)} is needed")
+    rows = chosen(path, table, {gpus if key in GPUS else key: value for key, value in where.items()})
     said = [key for key in rows[0].values if not key.endswith(("_mean", "_std")) and key not in (gpus, *MEASURES)]
     loose = differing(rows, said)
     if loose:

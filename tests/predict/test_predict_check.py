@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from delaysim.clock.lengths import Lognormal
+from delaysim.predict import check, simulate
 from delaysim.predict.check import (
     HALF,
     SIGMA,
@@ -18,12 +19,20 @@ from delaysim.predict.published import QWEN_235B, TABLES, V06_H100
 from delaysim.rng import stream
 
 
+@pytest.fixture(autouse=True)
+def few_responses(monkeypatch):
+    """What is pinned here holds to a percent with few; what was predicted with few is not kept."""
+    monkeypatch.setattr(simulate, "RESPONSES", 1000)
+    yield
+    check._run.cache_clear()
+
+
 def test_published_rows_and_their_errors():
     """The rows of one model: the first comes out as it is, twice the GPUs within 1 %, one-step-off 13 % too fast."""
     found = list(checks([step for step in V06_H100 if step.work is QWEN_235B]))
-    assert [check.calibrates for check in found] == [True, False, False]
-    assert [check.error for check in found] == pytest.approx([0, -0.003, -0.134], abs=0.004)
-    assert all(check.low <= check.predicted <= check.high for check in found)
+    assert [row.calibrates for row in found] == [True, False, False]
+    assert [row.error for row in found] == pytest.approx([0, -0.003, -0.134], abs=0.01)
+    assert all(row.low <= row.predicted <= row.high for row in found)
 
 
 def test_calibration_splits_the_row_as_assumed():
@@ -41,7 +50,7 @@ def test_every_table_starts_each_model_on_policy():
 
 def test_a_trainers_rows():
     """5.26 s stays 5.26 s on eight GPUs; four times the tokens of a longer sequence take longer than four times."""
-    errors = [check.error for check in trainer_checks() if not check.calibrates]
+    errors = [row.error for row in trainer_checks() if not row.calibrates]
     assert errors == pytest.approx([-0.022, -0.332, -0.174, 0.770, -0.294], abs=0.002)
 
 

@@ -81,10 +81,11 @@ def test_a_trainers_csv_prices_the_work_asked_for(tmp_path, capsys):
     path = tmp_path / "baselines.csv"
     path.write_text("num_gpus,model,seq_len,micro_batches,step_s_mean\n4,a,100,2,5.0\n4,b,100,2,9.0\n")
     costs = [*COSTS[: COSTS.index("--trainer")], *COSTS[COSTS.index("--sync") :]]
-    predict([*costs, "--trainer-csv", str(path), "--row", "model=a", "--format", "json"])
-    found = json.loads(capsys.readouterr().out)
-    assert found["costs"]["trainer"] == [[4.0, 10.0]]
-    assert found["costs"]["sources"]["trainer"] == "baselines.csv (model=a)"
+    for row in (("model=a", "gpus=4"), ("model=a,gpus=4",)):
+        predict([*costs, "--trainer-csv", str(path), "--row", *row, "--format", "json"])
+        found = json.loads(capsys.readouterr().out)
+        assert found["costs"]["trainer"] == [[4.0, 10.0]]
+        assert found["costs"]["sources"]["trainer"] == "baselines.csv (model=a, gpus=4)"
     with pytest.raises(UserError, match="2 rows fit; choose with --row model=VALUE: 'a', 'b'"):
         predict([*costs, "--trainer-csv", str(path)])
 
@@ -130,3 +131,12 @@ def test_mistakes_are_one_line(arguments, message):
     with pytest.raises(UserError, match=message) as raised:
         predict(list(arguments))
     assert "\n" not in str(raised.value)
+
+
+@pytest.mark.slow
+def test_the_error_in_the_docs_is_what_the_command_prints(monkeypatch, capsys):
+    monkeypatch.undo()
+    assert predict(["--published"]) == 0
+    printed = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    page = (EXAMPLE.parents[2] / "docs" / "predict.md").read_text()
+    assert "\n".join(f"    {line}".rstrip() for line in printed) in page
