@@ -102,6 +102,7 @@ def test_debug_shows_the_traceback(delaysim, monkeypatch):
         ("mode=plan", "-m", "+suite=fixed_delay", "D=0,128"),
         ("status", "."),
         ("theory", "--D", "32", "--updates", "800"),
+        ("predict", "--gpus", "2", "--B", "2", "--G", "2", "--lengths", "mean=9", "--speed", "1=9", "--trainer", "1=1"),
         ("grade", "--help"),
         ("audit-verifier", "--help"),
     ],
