@@ -11,6 +11,7 @@ from delaysim.cli.check_estimator import check_estimator
 from delaysim.cli.compare import compare
 from delaysim.cli.evaluate import evaluate
 from delaysim.cli.grade import grade
+from delaysim.cli.import_ import import_
 from delaysim.cli.report import report
 from delaysim.cli.screen import screen
 from delaysim.cli.status import status
@@ -42,6 +43,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "report": report,
     "screen": screen,
     "evaluate": evaluate,
+    "import": import_,
     "grade": grade,
     "audit-verifier": audit_verifier,
 }

@@ -1,0 +1,163 @@
+"""A log's lengths through delaysim's clock: the delays that happened next to the delays that the clock gives."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from delaysim.clock import Clock, Law
+from delaysim.clock.trace import group_rows
+from delaysim.importing.ledger import Floats, Groups, Ledger
+from delaysim.importing.summary import distance, spread
+
+MOST_GROUPS = 5_000_000
+"""Groups that are simulated at most."""
+TRIES = 12
+"""Look-aheads that are tried to meet a mean delay."""
+
+
+class Impossible(Exception):
+    """The log does not say enough to simulate it; the text says what is missing."""
+
+
+@dataclass(frozen=True)
+class Resimulated:
+    """A law, and what it gives beside what happened [updates]."""
+
+    law: Law
+    fitted: bool
+    """Whether the look-ahead was chosen so that the mean delays agree."""
+    measured: bool
+    """Whether C_gen / C_update comes from the log's times; else generation and learner are in balance."""
+    sizes: str
+    """tokens, or seconds where the log has no lengths."""
+    first_update: int
+    realised: dict[str, float]
+    simulated: dict[str, float]
+    distance: float
+    """Kolmogorov-Smirnov distance between the two."""
+    notes: tuple[str, ...]
+    """What is not comparable."""
+
+
+def resimulate(ledger: Ledger, given: Mapping[str, Any], groups_per_update: int | None, inferred: bool) -> Resimulated:
+    """Run the clock with the log's lengths over the log's updates.
+
+    `given`: fields of the law; where they lack the look-ahead it is fitted, where they lack C_gen it is measured.
+    Raises Impossible.
+    """
+    groups = ledger.groups
+    realised = groups.delay[np.isfinite(groups.delay)]
+    if not len(realised):
+        raise Impossible("the log has no delays of groups: versions and consuming updates, or times and --B, give them")
+    kind, sizes, reference = _sizes(ledger, groups)
+    first, last = (int(edge(groups.update[np.isfinite(groups.update)])) for edge in (np.min, np.max))
+    each = groups_per_update or int(np.median(_per_update(groups)))
+    if (last + 1) * each > MOST_GROUPS:
+        raise Impossible(f"{last + 1} updates of {each} groups are more than {MOST_GROUPS:,} groups")
+    base = Law(last + 1, each, 0, 1.0, 1.0, lam=1.0, l_ref=reference)
+    law, measured = _costed(replace(base, **given), groups, sizes, "c_gen" in given)
+    fitted = "look_ahead" not in given
+    if fitted:
+        law = _fitted(law, sizes, float(realised.mean()), first, measured or "c_gen" in given)
+    elif not (measured or "c_gen" in given):
+        law = _balanced(law, sizes)
+    delays = _delays(law, sizes, first)
+    numbers = spread(realised) or {}, spread(delays) or {}
+    notes = tuple(_notes(ledger, groups, law, kind, measured or "c_gen" in given, inferred, first))
+    return Resimulated(law, fitted, measured, kind, first, *numbers, distance(realised, delays), notes)
+
+
+def _sizes(ledger: Ledger, groups: Groups) -> tuple[str, Floats, float]:
+    """Longest response of each group in the order of launch, and the mean response: tokens, or else milliseconds."""
+    if np.isfinite(groups.longest).any():
+        return "tokens", groups.longest[np.isfinite(groups.longest)], float(np.nanmean(ledger["tokens"]))
+    taken = np.rint(1000 * (groups.done - groups.submit))
+    taken = taken[np.isfinite(taken)]
+    if not len(taken) or not taken.max() > 0:
+        raise Impossible("the log has neither lengths nor times of generation")
+    return "seconds", taken, float(np.nanmean(1000 * (ledger["done_t"] - ledger["submit_t"])))
+
+
+def _per_update(groups: Groups) -> Floats:
+    _, counts = np.unique(groups.update[np.isfinite(groups.update)], return_counts=True)
+    return counts.astype(np.float64)
+
+
+def _costed(law: Law, groups: Groups, sizes: Floats, given: bool) -> tuple[Law, bool]:
+    """With C_gen in updates as the log's times have it, where it has times; and whether it has."""
+    seconds = groups.done - groups.submit
+    ends = [groups.done[groups.update == edge] for edge in (np.nanmin(groups.update), np.nanmax(groups.update))]
+    count = float(np.nanmax(groups.update) - np.nanmin(groups.update))
+    if given or not np.isfinite(seconds).any() or count < 1 or not all(np.isfinite(part).any() for part in ends):
+        return law, False
+    update = (np.nanmax(ends[1]) - np.nanmax(ends[0])) / count
+    if not update > 0:
+        return law, False
+    return replace(law, c_gen=float(np.nanmean(seconds)) / update / _stretched(law, sizes) * law.c_update), True
+
+
+def _stretched(law: Law, sizes: Floats) -> float:
+    """Mean duration of a group over that of a response of reference length."""
+    one = replace(law, c_gen=1000.0)
+    return float(np.mean([one.duration(size) for size in sizes.tolist()])) / one.duration(law.l_ref)
+
+
+def _balanced(law: Law, sizes: Floats) -> Law:
+    """With C_gen at which generation keeps the learner busy, but no more."""
+    eta = 1 if law.look_ahead is None else max(1, law.look_ahead)
+    return replace(law, c_gen=eta * law.c_update / _stretched(law, sizes))
+
+
+def _fitted(law: Law, sizes: Floats, mean: float, first: int, costed: bool) -> Law:
+    """With the whole look-ahead whose mean delay over the same updates comes closest."""
+    tried: dict[int, tuple[float, Law]] = {}
+    eta = round(mean)
+    for _ in range(TRIES):
+        if eta in tried:
+            break
+        trial = replace(law, look_ahead=eta)
+        trial = trial if costed else _balanced(trial, sizes)
+        found = float(_delays(trial, sizes, first).mean())
+        tried[eta] = abs(found - mean), trial
+        eta = max(0, eta + (round(mean - found) or (1 if mean > found else -1)))
+    return min(tried.values(), key=lambda pair: pair[0])[1]
+
+
+def _delays(law: Law, sizes: Floats, first: int) -> Floats:
+    """Delays of the groups that the clock trains on from update `first` on; lengths start over where they run out."""
+    lengths = sizes.astype(int).tolist()
+    clock = Clock(law)
+    steps, answer = clock.steps(), None
+    try:
+        while True:
+            launch = steps.send(answer).launch
+            answer = None if launch is None else [lengths[group % len(lengths)] for group in launch.groups]
+    except StopIteration:
+        rows = group_rows(clock.ledger)
+    return rows["delay"][rows["update"] >= first].astype(np.float64)
+
+
+def _notes(
+    ledger: Ledger, groups: Groups, law: Law, kind: str, costed: bool, inferred: bool, first: int
+) -> Iterator[str]:
+    """What keeps the two columns from being one and the same thing."""
+    if inferred:
+        yield "the realised delays are inferred from times, with updates that take none: lower bounds"
+    if not costed:
+        yield "the log has no times: C_gen is taken so that generation and learner are in balance"
+    if kind == "seconds":
+        yield "the log has no lengths: durations stand in for them"
+    lost = 1 - groups.kept.mean()
+    if lost and not law.drops:
+        yield f"{lost:.1%} of the groups did not reach training; the clock as simulated drops none"
+    first_and_last = np.isfinite(ledger["version_start"]) & np.isfinite(ledger["version_end"])
+    moved = (ledger["version_end"] > ledger["version_start"])[first_and_last]
+    if moved.any():
+        yield f"{moved.mean():.0%} of the responses span several versions; both columns count from the first token"
+    per_update = _per_update(groups)
+    if per_update.min() != per_update.max():
+        yield f"updates of {per_update.min():.0f} to {per_update.max():.0f} groups; simulated {law.groups_per_update}"
+    if first:
+        yield f"the log begins at update {first}: the clock runs the updates before it too, and leaves them out"
