@@ -137,7 +137,7 @@ def _lines(path: Path, tally: Tally) -> Iterator[tuple[Place, bytes]]:
             number += 1
             place = Place(path, number)
             if len(line) > LONGEST:
-                _to_the_end_of_the_line(file)
+                _to_the_end(file, line)
                 tally.lines += 1
                 tally.skip(f"longer than {LONGEST >> 20} MiB", place)
             elif line.strip():
@@ -145,9 +145,10 @@ def _lines(path: Path, tally: Tally) -> Iterator[tuple[Place, bytes]]:
                 yield place, line.removeprefix(BOM) if number == 1 else line
 
 
-def _to_the_end_of_the_line(file: BinaryIO) -> None:
-    while (part := file.readline(LONGEST)) and not part.endswith(b"\n"):
-        pass
+def _to_the_end(file: BinaryIO, part: bytes) -> None:
+    """Of the line that begins with `part`."""
+    while part and not part.endswith(b"\n"):
+        part = file.readline(LONGEST)
 
 
 def _parsed(line: bytes) -> dict[str, Any]:

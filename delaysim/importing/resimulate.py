@@ -51,13 +51,14 @@ def resimulate(ledger: Ledger, given: Mapping[str, Any], groups_per_update: int 
     realised = groups.delay[np.isfinite(groups.delay)]
     if not len(realised):
         raise Impossible("the log has no delays of groups: versions and consuming updates, or times and --B, give them")
-    kind, sizes, reference = _sizes(ledger, groups)
+    kind, of_groups, reference = _sizes(ledger, groups)
+    sizes = of_groups[np.isfinite(of_groups)]
     first, last = (int(edge(groups.update[np.isfinite(groups.update)])) for edge in (np.min, np.max))
     each = groups_per_update or int(np.median(_per_update(groups)))
     if (last + 1) * each > MOST_GROUPS:
         raise Impossible(f"{last + 1} updates of {each} groups are more than {MOST_GROUPS:,} groups")
     base = Law(last + 1, each, 0, 1.0, 1.0, lam=1.0, l_ref=reference)
-    law, measured = _costed(replace(base, **given), groups, sizes, "c_gen" in given)
+    law, measured = _costed(replace(base, **given), groups, of_groups, "c_gen" in given)
     fitted = "look_ahead" not in given
     if fitted:
         law = _fitted(law, sizes, float(realised.mean()), first, measured or "c_gen" in given)
@@ -72,10 +73,9 @@ def resimulate(ledger: Ledger, given: Mapping[str, Any], groups_per_update: int 
 def _sizes(ledger: Ledger, groups: Groups) -> tuple[str, Floats, float]:
     """Longest response of each group in the order of launch, and the mean response: tokens, or else milliseconds."""
     if np.isfinite(groups.longest).any():
-        return "tokens", groups.longest[np.isfinite(groups.longest)], float(np.nanmean(ledger["tokens"]))
+        return "tokens", groups.longest, float(np.nanmean(ledger["tokens"]))
     taken = np.rint(1000 * (groups.done - groups.submit))
-    taken = taken[np.isfinite(taken)]
-    if not len(taken) or not taken.max() > 0:
+    if not (taken > 0).any():
         raise Impossible("the log has neither lengths nor times of generation")
     return "seconds", taken, float(np.nanmean(1000 * (ledger["done_t"] - ledger["submit_t"])))
 
@@ -87,21 +87,29 @@ def _per_update(groups: Groups) -> Floats:
 
 def _costed(law: Law, groups: Groups, sizes: Floats, given: bool) -> tuple[Law, bool]:
     """With C_gen in updates as the log's times have it, where it has times; and whether it has."""
-    seconds = groups.done - groups.submit
-    ends = [groups.done[groups.update == edge] for edge in (np.nanmin(groups.update), np.nanmax(groups.update))]
-    count = float(np.nanmax(groups.update) - np.nanmin(groups.update))
-    if given or not np.isfinite(seconds).any() or count < 1 or not all(np.isfinite(part).any() for part in ends):
+    seconds, update = groups.done - groups.submit, _seconds_of_an_update(groups)
+    known = np.isfinite(seconds) & np.isfinite(sizes)
+    if given or update is None or not known.any():
         return law, False
-    update = (np.nanmax(ends[1]) - np.nanmax(ends[0])) / count
-    if not update > 0:
-        return law, False
-    return replace(law, c_gen=float(np.nanmean(seconds)) / update / _stretched(law, sizes) * law.c_update), True
+    return replace(law, c_gen=float(seconds[known].mean()) / update / _stretched(law, sizes[known]) * law.c_update), True
+
+
+def _seconds_of_an_update(groups: Groups) -> float | None:
+    """From one update to the next over the second half of the log, by the completion of their last groups [s]."""
+    known = np.isfinite(groups.update) & np.isfinite(groups.done)
+    updates = np.unique(groups.update[known])
+    if len(updates) < 3:
+        return None
+    middle, last = updates[len(updates) // 2], updates[-1]
+    ends = [groups.done[known & (groups.update == update)].max() for update in (middle, last)]
+    seconds = float((ends[1] - ends[0]) / (last - middle)) if last > middle else 0.0
+    return seconds if seconds > 0 else None
 
 
 def _stretched(law: Law, sizes: Floats) -> float:
     """Mean duration of a group over that of a response of reference length."""
     one = replace(law, c_gen=1000.0)
-    return float(np.mean([one.duration(size) for size in sizes.tolist()])) / one.duration(law.l_ref)
+    return float(np.mean([one.duration(size) for size in sizes.tolist()]) / one.duration(law.l_ref))
 
 
 def _balanced(law: Law, sizes: Floats) -> Law:
@@ -150,7 +158,7 @@ def _notes(
     if kind == "seconds":
         yield "the log has no lengths: durations stand in for them"
     lost = 1 - groups.kept.mean()
-    if lost and not law.drops:
+    if lost and not getattr(law, "drops", False):
         yield f"{lost:.1%} of the groups did not reach training; the clock as simulated drops none"
     first_and_last = np.isfinite(ledger["version_start"]) & np.isfinite(ledger["version_end"])
     moved = (ledger["version_end"] > ledger["version_start"])[first_and_last]
