@@ -1,9 +1,10 @@
 """The ledger: columns over the responses of a log, what its groups went through, and the parquet file of it."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,20 +149,42 @@ def _codes(ledger: Ledger) -> NDArray[np.int64]:
 
 
 def write_ledger(path: Path, ledger: Ledger, derived: Mapping[str, Floats]) -> None:
-    """Write the rows with their derived columns as parquet; what is not known is null."""
+    """Write the rows with their derived columns as parquet; what is not known is null.
+
+    Arrow arrays are made from buffers: Arrow's own conversions import pandas.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    columns = {key: pa.array(values, pa.string()).dictionary_encode() for key, values in ledger.texts.items()}
-    columns |= {key: _column(key, ledger[key]) for key in Row._fields if key not in TEXTS}
-    columns |= {key: _column(key, values) for key, values in derived.items()}
-    order = [*Row._fields, *derived]
+    columns = {key: _text_column(values) for key, values in ledger.texts.items()}
+    columns |= {key: _column(key, values) for key, values in {**ledger.numbers, **derived}.items()}
     with replacing(path) as file:
-        pq.write_table(pa.table({key: columns[key] for key in order}), file)
+        pq.write_table(pa.table({key: columns[key] for key in (*Row._fields, *derived)}), file)
 
 
-def _column(key: str, values: Floats) -> object:
+def _column(key: str, values: Floats) -> Any:
     import pyarrow as pa
 
-    column = pa.array(values, pa.float64(), mask=~np.isfinite(values))
-    return column if key in FRACTIONAL else column.cast(pa.int64())
+    known = np.isfinite(values)
+    if key in FRACTIONAL:
+        return _array(pa.float64(), values, known)
+    return _array(pa.int64(), np.where(known, values, 0).astype(np.int64), known)
+
+
+def _text_column(values: Sequence[str | None]) -> Any:
+    import pyarrow as pa
+
+    names = list(dict.fromkeys(text for text in values if text is not None))
+    code_of = {name: code for code, name in enumerate(names)}
+    codes = np.array([-1 if text is None else code_of[text] for text in values], np.int32)
+    encoded = [name.encode(errors="replace") for name in names]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    texts = pa.Array.from_buffers(pa.string(), len(names), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(encoded))])
+    return pa.DictionaryArray.from_arrays(_array(pa.int32(), codes.clip(0), codes >= 0), texts)
+
+
+def _array(kind: Any, values: NDArray[Any], known: NDArray[np.bool_]) -> Any:
+    import pyarrow as pa
+
+    bitmap = pa.py_buffer(np.packbits(known, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(values), [bitmap, pa.py_buffer(np.ascontiguousarray(values))])

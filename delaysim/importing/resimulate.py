@@ -28,8 +28,8 @@ class Resimulated:
     law: Law
     fitted: bool
     """Whether the look-ahead was chosen so that the mean delays agree."""
-    measured: bool
-    """Whether C_gen / C_update comes from the log's times; else generation and learner are in balance."""
+    cost: str
+    """Where C_gen comes from: given, times of the log, or balance between generation and learner."""
     sizes: str
     """tokens, or seconds where the log has no lengths."""
     first_update: int
@@ -58,16 +58,17 @@ def resimulate(ledger: Ledger, given: Mapping[str, Any], groups_per_update: int 
     if (last + 1) * each > MOST_GROUPS:
         raise Impossible(f"{last + 1} updates of {each} groups are more than {MOST_GROUPS:,} groups")
     base = Law(last + 1, each, 0, 1.0, 1.0, lam=1.0, l_ref=reference)
-    law, measured = _costed(replace(base, **given), groups, of_groups, "c_gen" in given)
+    law = replace(base, **given)
+    cost = "given" if "c_gen" in given else "times" if (law := _costed(law, groups, of_groups)).c_gen else "balance"
     fitted = "look_ahead" not in given
     if fitted:
-        law = _fitted(law, sizes, float(realised.mean()), first, measured or "c_gen" in given)
-    elif not (measured or "c_gen" in given):
+        law = _fitted(law, sizes, float(realised.mean()), first, cost)
+    elif cost == "balance":
         law = _balanced(law, sizes)
     delays = _delays(law, sizes, first)
     numbers = spread(realised) or {}, spread(delays) or {}
-    notes = tuple(_notes(ledger, groups, law, kind, measured or "c_gen" in given, inferred, first))
-    return Resimulated(law, fitted, measured, kind, first, *numbers, distance(realised, delays), notes)
+    notes = tuple(_notes(ledger, groups, law, kind, cost, inferred, first))
+    return Resimulated(law, fitted, cost, kind, first, *numbers, distance(realised, delays), notes)
 
 
 def _sizes(ledger: Ledger, groups: Groups) -> tuple[str, Floats, float]:
@@ -85,13 +86,13 @@ def _per_update(groups: Groups) -> Floats:
     return counts.astype(np.float64)
 
 
-def _costed(law: Law, groups: Groups, sizes: Floats, given: bool) -> tuple[Law, bool]:
-    """With C_gen in updates as the log's times have it, where it has times; and whether it has."""
+def _costed(law: Law, groups: Groups, sizes: Floats) -> Law:
+    """With C_gen as the log's times have it; 0 where it has none."""
     seconds, update = groups.done - groups.submit, _seconds_of_an_update(groups)
     known = np.isfinite(seconds) & np.isfinite(sizes)
-    if given or update is None or not known.any():
-        return law, False
-    return replace(law, c_gen=float(seconds[known].mean()) / update / _stretched(law, sizes[known]) * law.c_update), True
+    if update is None or not known.any():
+        return replace(law, c_gen=0.0)
+    return replace(law, c_gen=float(seconds[known].mean()) / update / _stretched(law, sizes[known]) * law.c_update)
 
 
 def _seconds_of_an_update(groups: Groups) -> float | None:
@@ -108,6 +109,7 @@ def _seconds_of_an_update(groups: Groups) -> float | None:
 
 def _stretched(law: Law, sizes: Floats) -> float:
     """Mean duration of a group over that of a response of reference length."""
+    law = replace(law, c_gen=1000.0)
     one = replace(law, c_gen=1000.0)
     return float(np.mean([one.duration(size) for size in sizes.tolist()]) / one.duration(law.l_ref))
 
@@ -118,7 +120,7 @@ def _balanced(law: Law, sizes: Floats) -> Law:
     return replace(law, c_gen=eta * law.c_update / _stretched(law, sizes))
 
 
-def _fitted(law: Law, sizes: Floats, mean: float, first: int, costed: bool) -> Law:
+def _fitted(law: Law, sizes: Floats, mean: float, first: int, cost: str) -> Law:
     """With the whole look-ahead whose mean delay over the same updates comes closest."""
     tried: dict[int, tuple[float, Law]] = {}
     eta = round(mean)
@@ -126,7 +128,7 @@ def _fitted(law: Law, sizes: Floats, mean: float, first: int, costed: bool) -> L
         if eta in tried:
             break
         trial = replace(law, look_ahead=eta)
-        trial = trial if costed else _balanced(trial, sizes)
+        trial = _balanced(trial, sizes) if cost == "balance" else trial
         found = float(_delays(trial, sizes, first).mean())
         tried[eta] = abs(found - mean), trial
         eta = max(0, eta + (round(mean - found) or (1 if mean > found else -1)))
@@ -147,18 +149,16 @@ def _delays(law: Law, sizes: Floats, first: int) -> Floats:
     return rows["delay"][rows["update"] >= first].astype(np.float64)
 
 
-def _notes(
-    ledger: Ledger, groups: Groups, law: Law, kind: str, costed: bool, inferred: bool, first: int
-) -> Iterator[str]:
+def _notes(ledger: Ledger, groups: Groups, law: Law, kind: str, cost: str, inferred: bool, first: int) -> Iterator[str]:
     """What keeps the two columns from being one and the same thing."""
     if inferred:
         yield "the realised delays are inferred from times, with updates that take none: lower bounds"
-    if not costed:
+    if cost == "balance":
         yield "the log has no times: C_gen is taken so that generation and learner are in balance"
     if kind == "seconds":
         yield "the log has no lengths: durations stand in for them"
     lost = 1 - groups.kept.mean()
-    if lost and not getattr(law, "drops", False):
+    if lost and not law.drops:
         yield f"{lost:.1%} of the groups did not reach training; the clock as simulated drops none"
     first_and_last = np.isfinite(ledger["version_start"]) & np.isfinite(ledger["version_end"])
     moved = (ledger["version_end"] > ledger["version_start"])[first_and_last]

@@ -10,6 +10,7 @@ from delaysim.importing.lines import Tally
 from delaysim.importing.resimulate import Resimulated
 from delaysim.importing.row import Row
 
+QUANTITIES = ("mean", "p50", "p90", "max")
 BIAS = 0.02
 """Difference of trained from generated mean length beyond which it is called a bias."""
 OWN = {
@@ -20,6 +21,11 @@ OWN = {
     "csv": ("delay_newest", "delay_tokens"),
 }
 """Derived columns shown beside the delay, by format."""
+
+
+def plain(text: str) -> str:
+    """A text of the log, short and without control characters."""
+    return text[:40].encode("unicode_escape").decode() if not text.isprintable() else text[:40]
 
 
 def number(value: float) -> str:
@@ -102,7 +108,7 @@ def lengths(answer: Mapping[str, Any]) -> Iterator[str]:
         yield f"durations      {spread_text(answer['seconds'])} s from launch to the end"
     if answer["status"]:
         parts = sorted(answer["status"].items(), key=lambda item: -item[1])
-        yield "status         " + ", ".join(f"{count:,} {text}" for text, count in parts[:8])
+        yield "status         " + ", ".join(f"{count:,} {plain(text)}" for text, count in parts[:8])
     lost = answer["drops"]
     if lost is None:
         return
@@ -118,12 +124,12 @@ def clock(found: Resimulated) -> Iterator[str]:
     law = found.law
     eta = "no look-ahead limit" if law.look_ahead is None else f"eta={law.look_ahead}"
     how = " (fitted: mean delay)" if found.fitted else ""
-    cost = "from the log's times" if found.measured else "in balance or as given"
+    cost = {"given": "as given", "times": "from the log's times", "balance": "in balance"}[found.cost]
     yield f"clock          {eta}{how}, lam={law.lam:g}, B={law.groups_per_update}, sizes in {found.sizes}"
     yield f"               C_gen={law.c_gen:.4g} updates ({cost})"
-    yield "                          mean      p50      p90      max"
+    yield " " * 27 + "".join(f"{key:>9}" for key in QUANTITIES)
     for name, row in (("realised", found.realised), ("simulated", found.simulated)):
-        cells = "".join(f"{number(row[key]):>9}" for key in ("mean", "p50", "p90", "max"))
+        cells = "".join(f"{number(row[key]):>9}" for key in QUANTITIES)
         yield f"               {name:<12}{cells}"
     yield f"               KS distance {found.distance:.3f}"
     for number_of, note in enumerate(found.notes):

@@ -24,6 +24,9 @@ NAMES = (
 
 def read(files: Sequence[Path], tally: Tally, columns: Mapping[str, str]) -> Iterator[Row]:
     """One row per line; `columns` gives the file's column of a name. Raises UserError where a column is missing."""
+    for key in columns:
+        if key not in NAMES:
+            raise UserError(f"--columns {key}={columns[key]}: no such name; choose one of {', '.join(NAMES)}")
     for path in files:
         records = objects([path], tally) if path.suffix in JSONL else table(path, tally)
         found = {**{key: key for key in NAMES}, **columns}
