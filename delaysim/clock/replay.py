@@ -58,13 +58,13 @@ class Replay:
             return None
         self.ledger.add(len(groups), version, self.now)
         for group in groups:
-            self.ledger.due[group] = int(self._update_of[group]) * self.law.update_ticks
-        return Launch(version, groups)
+            self.ledger.due[group] = int(self._update_of[group]) * self.law.training_ticks
+        return Launch.fresh(version, groups)
 
     def _train(self, update: int) -> Train:
         groups = tuple(sorted(self._groups[update].tolist()))
         versions = self.ledger.consume(groups, self.now)
-        return Train(update, groups, versions, self.now + self.law.update_ticks, 0)
+        return Train(update, groups, versions, self.now + self.law.training_ticks, 0)
 
     def _check(self, launch: Launch, answer: Lengths | None) -> None:
         if answer is None or len(answer) != len(launch.groups):
@@ -79,9 +79,8 @@ class Replay:
         self.version += 1
 
 
-def replay_alone(law: Law, delays: ArrayLike, per_group: bool = False) -> Replay:
+def replay_alone(clock: Replay) -> Replay:
     """Run recorded delays to their end without a model."""
-    clock = Replay(law, delays, per_group)
     steps, answer = clock.steps(), None
     try:
         while True:

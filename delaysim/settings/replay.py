@@ -10,6 +10,7 @@ from delaysim.data import read_delays
 from delaysim.errors import UserError
 from delaysim.settings.bounds import one_of
 from delaysim.settings.config import REPLAY, Config, DelaysConf
+from delaysim.settings.identity import DEFAULTS
 
 EXAMPLE = "+suite=replay delays.path=delays.csv delays.column=delay"
 PER = ("update", "group")
@@ -40,12 +41,22 @@ def check_replay(cfg: Config) -> None:
         return
     if cfg.delays.path is None:
         raise UserError(f"delays.path=null: the suite replay needs a file of recorded delays, e.g. {EXAMPLE}")
-    if cfg.lam is not None or cfg.clock.lam != 0 or cfg.clock.eta != 0 or cfg.clock.workers is not None:
-        raise UserError("the suite replay takes its delays from delays.path: drop lam, clock.eta and clock.workers")
+    _check_clock(cfg)
     one_of("delays.per", cfg.delays.per, PER)
     if cfg.delays.where is not None and not cfg.delays.where.partition("=")[1]:
         raise UserError(f"delays.where={cfg.delays.where}: give COLUMN=VALUE, e.g. 'delays.where=\"run=a\"'")
     recorded_delays(cfg)
+
+
+def _check_clock(cfg: Config) -> None:
+    """No other rule of the clock has a part in recorded delays."""
+    given = {name: getattr(cfg.clock, name) for name in DEFAULTS} | {"lam": cfg.lam or cfg.clock.lam}
+    plain = DEFAULTS | {"C_gen": cfg.clock.C_gen, "C_update": cfg.clock.C_update, "lam": 0.0, "eta": 0}
+    changed = [name for name in sorted(given) if given[name] != plain[name]]
+    if changed:
+        raise UserError(
+            f"clock.{changed[0]}={given[changed[0]]}: the suite replay takes every delay from delays.path; drop it"
+        )
 
 
 def replay_text(cfg: Config) -> str:
