@@ -10,7 +10,7 @@ from delaysim.errors import UserError
 
 ALIASES = {"eta": "look_ahead", "C_gen": "c_gen", "C_update": "c_update", "L_ref": "l_ref"}
 """Names of the configuration."""
-OF_THE_LOG = ("n_updates", "groups_per_update", "group_size", "pilot", "speed", "slots")
+OF_THE_LOG = ("n_updates", "groups_per_update", "group_size", "pilot_sizes", "speed", "slots")
 """Fields that the log or other options give, or that a log's lengths alone cannot serve."""
 
 

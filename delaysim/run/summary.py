@@ -1,6 +1,5 @@
 """The closing words of a run, from its directory. No torch."""
 
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from delaysim.run.records import read_rows
 from delaysim.run.stopwatch import PARTS
 from delaysim.settings.config import MEASURED, REPLAY, Config
 from delaysim.settings.configfile import load_config
+from delaysim.settings.replay import replay_command
 from delaysim.theory import fourth_moment, growth_exponent, rate_exponent
 
 
@@ -178,7 +178,7 @@ def next_commands(cfg: Config) -> list[str]:
             f"delaysim +suite=simulated_async lam=1 estimator={name}",
         ]
     if cfg.suite_name == REPLAY:
-        again = shlex.join(["+suite=replay", f"delays.path={cfg.delays.path}", f"delays.column={cfg.delays.column}"])
+        again = replay_command(cfg)
         return [
             f"delaysim -m {again} estimator={name},{other} seed=0,1,2",
             f"delaysim mode=trace {again}",

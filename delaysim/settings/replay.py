@@ -1,5 +1,9 @@
 """The suite `replay`: delays from a recorded column, and the rules between its settings. No torch."""
 
+import json
+import re
+import shlex
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 
@@ -57,6 +61,18 @@ def _check_clock(cfg: Config) -> None:
         raise UserError(
             f"clock.{changed[0]}={given[changed[0]]}: the suite replay takes every delay from delays.path; drop it"
         )
+
+
+def replay_command(cfg: Config) -> str:
+    """The words of a command line that ask for these delays."""
+    plain = asdict(DelaysConf())
+    given = {f"delays.{key}": value for key, value in asdict(cfg.delays).items() if value != plain[key]}
+    return shlex.join(["+suite=replay", *(f"{key}={_quoted(str(value))}" for key, value in given.items())])
+
+
+def _quoted(value: str) -> str:
+    """A value as Hydra reads it."""
+    return value if re.fullmatch(r"[\w./-]+", value) else json.dumps(value)
 
 
 def replay_text(cfg: Config) -> str:

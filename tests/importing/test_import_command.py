@@ -55,7 +55,7 @@ def test_the_whole_answer_of_a_log(run, tinker):
         " " * 32 + "mean      p50      p90      max",
         "               realised          1.6        0        4        6",
         "               simulated         1.7        2        2        2",
-        "               KS distance 0.400",
+        "               KS distance 0.450",
         "ledger         delaysim-ledger.parquet",
     ]
     assert pq.read_table("delaysim-ledger.parquet").num_rows == 40

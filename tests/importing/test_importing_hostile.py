@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from importing.logs import episode, exported, output, read, reasons, session, table, trajectory, write
 
@@ -175,7 +175,7 @@ FIELDS = {
 
 
 @pytest.mark.parametrize("name", FIELDS)
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_any_value_in_any_field_is_a_row_or_a_reason(tmp_path_factory, name, data):
     record = dict(FIELDS[name])
