@@ -2,16 +2,27 @@
 
 from collections.abc import Iterable
 from dataclasses import fields
-from math import isfinite
 from typing import Any, get_args
 
 from delaysim.clock import Law
+from delaysim.clock.ready import ORDERS
 from delaysim.errors import UserError
 
-ALIASES = {"eta": "look_ahead", "C_gen": "c_gen", "C_update": "c_update", "L_ref": "l_ref"}
+ALIASES = {"eta": "look_ahead", "C_gen": "c_gen", "C_update": "c_update"}
 """Names of the configuration."""
-OF_THE_LOG = ("n_updates", "groups_per_update", "group_size", "pilot_sizes", "speed", "slots")
-"""Fields that the log or other options give, or that a log's lengths alone cannot serve."""
+OF_THE_LOG = (
+    "n_updates", "groups_per_update", "group_size", "pilot_sizes", "l_cap", "l_ref", "stat", "zero_variance", "speed",
+    "slots",
+)  # fmt: skip
+"""Fields that the log or other options give, or that the longest response of each group is not enough for."""
+CHOICES = {
+    "order": tuple(ORDERS),
+    "coupling": ("affine", "power"),
+    "start": ("burst", "stagger", "ramp"),
+    "sync_mode": ("blocking", "background"),
+}
+LARGEST = 1_000_000
+KINDS = {int: "a whole number", float: "a number", bool: "true or false", type(None): "none"}
 
 
 def law_fields(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
@@ -23,31 +34,31 @@ def law_fields(pairs: Iterable[tuple[str, str]]) -> dict[str, Any]:
         if field not in kinds:
             shown = [next((key for key, of in ALIASES.items() if of == kind), kind) for kind in kinds]
             raise UserError(f"--law {name}={text}: no such field; choose one of {', '.join(shown)}")
-        found[field] = _value(name, text, kinds[field])
+        found[field] = _chosen(name, text) if name in CHOICES else _number(name, text, kinds[field])
+    if found.get("look_ahead", 0) is None and not (found.get("workers") or found.get("arrivals")):
+        raise UserError("--law eta=none: nothing holds generation back; give workers=N or arrivals=RATE too")
     return found
 
 
-def _value(name: str, text: str, kind: Any) -> Any:
+def _chosen(name: str, text: str) -> str:
+    if text not in CHOICES[name]:
+        raise UserError(f"--law {name}={text}: choose one of {', '.join(CHOICES[name])}")
+    return text
+
+
+def _number(name: str, text: str, kind: Any) -> Any:
     kinds = get_args(kind) or (kind,)
     if text in ("none", "null") and type(None) in kinds:
         return None
     try:
-        value = _parsed(text, kinds)
-    except ValueError:
-        value = None
-    if (
-        value is None
-        or (isinstance(value, float) and not isfinite(value))
-        or (not isinstance(value, str) and value < 0)
-    ):
-        wanted = " or ".join("none" if kind is type(None) else kind.__name__ for kind in kinds)
-        raise UserError(f"--law {name}={text}: give {wanted}, not negative")
+        value = {"true": True, "false": False}[text.lower()] if bool in kinds else _spelled(text, kinds)
+    except (ValueError, KeyError):
+        value = -1
+    if not 0 <= value <= LARGEST:
+        wanted = " or ".join(KINDS[kind] for kind in kinds)
+        raise UserError(f"--law {name}={text}: give {wanted}" + ("" if bool in kinds else f" from 0 to {LARGEST:,}"))
     return value
 
 
-def _parsed(text: str, kinds: tuple[Any, ...]) -> Any:
-    if bool in kinds:
-        return {"true": True, "false": False}.get(text.lower())
-    if float in kinds:
-        return float(text)
-    return int(text) if int in kinds else text
+def _spelled(text: str, kinds: tuple[Any, ...]) -> float:
+    return float(text) if float in kinds else int(text)

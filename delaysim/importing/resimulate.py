@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from delaysim.clock import Clock, Law
+from delaysim.clock import Clock, Law, Stalled
 from delaysim.clock.trace import group_rows
 from delaysim.importing.ledger import Floats, Groups, Ledger
 from delaysim.importing.summary import distance, spread
@@ -136,16 +136,21 @@ def _fitted(law: Law, sizes: Floats, mean: float, first: int, cost: str) -> Law:
 
 
 def _delays(law: Law, sizes: Floats, first: int) -> Floats:
-    """Delays of the groups that the clock trains on from update `first` on; lengths start over where they run out."""
+    """Delays of the groups that the clock trains on from update `first` on.
+
+    A prompt has the length of the log's group at its place, again where it is launched again; lengths start over.
+    """
     lengths = sizes.astype(int).tolist()
     clock = Clock(law)
     steps, answer = clock.steps(), None
     try:
         while True:
             launch = steps.send(answer).launch
-            answer = None if launch is None else [lengths[group % len(lengths)] for group in launch.groups]
+            answer = None if launch is None else [lengths[prompt % len(lengths)] for prompt in launch.prompts]
     except StopIteration:
         rows = group_rows(clock.ledger)
+    except Stalled as reason:
+        raise Impossible(f"with this law {reason}") from None
     return rows["delay"][rows["update"] >= first].astype(np.float64)
 
 

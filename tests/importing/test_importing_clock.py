@@ -1,5 +1,7 @@
 """A log that the clock itself wrote, imported and simulated again: the same law gives the same delays, exactly."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from clock.helpers import drive
@@ -100,8 +102,35 @@ def test_what_is_missing_is_said():
 
 
 def test_fields_of_the_law_by_the_names_of_the_configuration():
-    pairs = [("eta", "4"), ("C_gen", "2.5"), ("workers", "none"), ("lam", "0")]
-    assert law_fields(pairs) == {"look_ahead": 4, "c_gen": 2.5, "workers": None, "lam": 0.0}
+    pairs = [("eta", "4"), ("C_gen", "2.5"), ("workers", "none"), ("lam", "0"), ("order", "lifo"), ("requeue", "true")]
+    found = {"look_ahead": 4, "c_gen": 2.5, "workers": None, "lam": 0.0, "order": "lifo", "requeue": True}
+    assert law_fields(pairs) == found
+    assert law_fields([("eta", "none"), ("workers", "8")]) == {"look_ahead": None, "workers": 8}
+
+
+@pytest.mark.parametrize(
+    "policy", [{"age_max": 4}, {"age_max": 4, "requeue": True}, {"queue_drop": 1.0}, {"abort_age": 5}]
+)
+@pytest.mark.parametrize("order", ["completion", "version", "lifo"])
+def test_a_log_of_a_system_that_drops_is_simulated_with_its_rule(policy, order):
+    made = law(look_ahead=3, c_gen=6.0, order=order, **policy)
+    rows = group_rows(drive(made, SIZES)[0].ledger)
+    trained = rows["update"] >= 0
+    ledger = Ledger.of(
+        Row(
+            group_id=str(g), sample=0, tokens=SIZES[rows["prompt"][g] % len(SIZES)], version_start=rows["version"][g],
+            consumed_update=rows["update"][g] if trained[g] else None, status="trained" if trained[g] else "dropped",
+        )
+        for g in rows["group"].tolist()
+    )  # fmt: skip
+    found = resimulate(ledger, {"look_ahead": 3, "c_gen": 6.0, "order": order, **policy}, None, False)
+    if "requeue" not in policy:
+        same = replace(made, l_ref=found.law.l_ref)
+        assert found.law == same
+        again = group_rows(drive(same, SIZES)[0].ledger)
+        assert found.simulated["mean"] == again["delay"][again["update"] >= 0].mean()
+    assert found.simulated["max"] <= 4 or "age_max" not in policy
+    assert not any("drops none" in note for note in found.notes)
 
 
 @pytest.mark.parametrize(
@@ -109,10 +138,14 @@ def test_fields_of_the_law_by_the_names_of_the_configuration():
     [
         (("etaa", "4"), "--law etaa=4: no such field; choose one of eta"),
         (("n_updates", "4"), "--law n_updates=4: no such field"),
-        (("eta", "4.5"), "--law eta=4.5: give int"),
-        (("eta", "-1"), "--law eta=-1: give int"),
-        (("lam", "nan"), "--law lam=nan: give float, not negative"),
+        (("eta", "4.5"), "--law eta=4.5: give a whole number or none from 0"),
+        (("eta", "-1"), "--law eta=-1: give a whole number"),
+        (("lam", "nan"), "--law lam=nan: give a number from 0 to 1,000,000"),
         (("C_gen", "__import__('os')"), "--law C_gen=__import__"),
+        (("order", "fifo"), "--law order=fifo: choose one of completion, lifo"),
+        (("requeue", "1"), "--law requeue=1: give true or false"),
+        (("eta", "none"), "--law eta=none: nothing holds generation back"),
+        (("stat", "sum"), "--law stat=sum: no such field"),
     ],
 )
 def test_fields_that_cannot_be_are_refused(pair, message):
