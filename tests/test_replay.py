@@ -215,3 +215,35 @@ def test_runs_of_recorded_delays_are_compared_and_reported(base_cache, tmp_path,
     assert "delays.column=far" in capsys.readouterr().out.replace(" ", "")
     assert entry(["report", "runs", "-o", "r.html"]) == 0
     assert "delays.column" in (tmp_path / "r.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("name", "eta", "l_ref"), [("conv", 193, 204.3), ("code", 309, 25.8)], ids=["conversations", "code"]
+)
+def test_recorded_lengths_of_a_real_service_hold_the_law_of_the_cap(
+    shared, tmp_path, monkeypatch, capsys, name, eta, l_ref
+):
+    """In the steady state the mean delay is the look-ahead; heavier tails only widen it."""
+    monkeypatch.chdir(tmp_path)
+    place = f"lengths.path={shared}/traces/AzureLLMInferenceTrace_{name}.csv"
+    words = ["lengths=recorded", place, "lengths.column=GeneratedTokens", "updates=2000"]
+    assert entry(["mode=trace", "+suite=simulated_async", *words]) == 0
+    assert f"look-ahead     {eta} updates, L_ref {l_ref} tokens" in capsys.readouterr().out
+    folder = next(tmp_path.rglob("moments.json")).parent
+    found = json.loads((folder / "moments.json").read_text())
+    assert found["delay_mean_steady"] == pytest.approx(eta, rel=0.1)
+    assert found["delay_sd"] > (50 if name == "conv" else 200)
+
+
+@pytest.mark.slow
+def test_delays_of_real_lengths_are_trained_with(shared, base_cache, tmp_path, monkeypatch):
+    """A trace with recorded lengths, and its delays in a run of the tiny default: the same delays, update by update."""
+    monkeypatch.chdir(tmp_path)
+    place = f"lengths.path={shared}/traces/AzureLLMInferenceTrace_code.csv"
+    words = ["lengths=recorded", place, "lengths.column=GeneratedTokens", "updates=8", "B=2", "G=4", "C_gen=3"]
+    assert entry(["mode=trace", "+suite=simulated_async", *words]) == 0
+    trace = next(tmp_path.rglob("trace.parquet"))
+    assert run(composed(trace, "delays.per=group"), tmp_path / "run").state == "done"
+    trained = [sorted((row["update"], row["delay"]) for row in rows(tmp_path / "run", "groups"))]
+    table = pq.read_table(trace, columns=["update", "delay"]).to_pylist()
+    assert trained == [sorted((row["update"], row["delay"]) for row in table if row["update"] is not None)]

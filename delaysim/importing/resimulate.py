@@ -26,6 +26,8 @@ class Resimulated:
     """A law, and what it gives beside what happened [updates]."""
 
     law: Law
+    given: Mapping[str, Any]
+    """Of it, the fields that were asked for."""
     fitted: bool
     """Whether the look-ahead was chosen so that the mean delays agree."""
     cost: str
@@ -68,7 +70,7 @@ def resimulate(ledger: Ledger, given: Mapping[str, Any], groups_per_update: int 
     delays = _delays(law, sizes, first)
     numbers = spread(realised) or {}, spread(delays) or {}
     notes = tuple(_notes(ledger, groups, law, kind, cost, inferred, first))
-    return Resimulated(law, fitted, cost, kind, first, *numbers, distance(realised, delays), notes)
+    return Resimulated(law, dict(given), fitted, cost, kind, first, *numbers, distance(realised, delays), notes)
 
 
 def _sizes(ledger: Ledger, groups: Groups) -> tuple[str, Floats, float]:

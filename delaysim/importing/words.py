@@ -10,6 +10,7 @@ from delaysim.importing.lines import Tally
 from delaysim.importing.resimulate import Resimulated
 from delaysim.importing.row import Row
 
+SHOWN = ("look_ahead", "lam", "c_gen")
 QUANTITIES = ("mean", "p50", "p90", "max")
 BIAS = 0.02
 """Difference of trained from generated mean length beyond which it is called a bias."""
@@ -125,7 +126,8 @@ def clock(found: Resimulated) -> Iterator[str]:
     eta = "no look-ahead limit" if law.look_ahead is None else f"eta={law.look_ahead}"
     how = " (fitted: mean delay)" if found.fitted else ""
     cost = {"given": "as given", "times": "from the log's times", "balance": "in balance"}[found.cost]
-    yield f"clock          {eta}{how}, lam={law.lam:g}, B={law.groups_per_update}, sizes in {found.sizes}"
+    more = "".join(f", {key}={value}" for key, value in found.given.items() if key not in SHOWN)
+    yield f"clock          {eta}{how}, lam={law.lam:g}, B={law.groups_per_update}{more}, sizes in {found.sizes}"
     yield f"               C_gen={law.c_gen:.4g} updates ({cost})"
     yield " " * 27 + "".join(f"{key:>9}" for key in QUANTITIES)
     for name, row in (("realised", found.realised), ("simulated", found.simulated)):
