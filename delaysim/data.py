@@ -30,11 +30,27 @@ def read_jsonl(path: str | Path, fields: Sequence[str]) -> list[dict[str, Any]]:
 
 def read_lengths(path: str | Path, column: str) -> NDArray[np.int64]:
     """A column of lengths [tokens] from a CSV or JSON-lines file. Raises UserError naming line and column."""
-    read = _jsonl_column if Path(path).suffix in JSONL else _csv_column
-    lengths = [_length(path, line, column, value) for line, value in read(path, column)]
+    lengths = [_length(path, line, column, value) for line, (value,) in _cells(path, [column])]
     if not lengths:
         raise UserError(f"{path} has no rows below its header")
     return np.array(lengths, np.int64)
+
+
+def read_delays(path: str | Path, column: str, where: str | None = None) -> NDArray[np.int64]:
+    """A column of delays [updates]: of a CSV or JSON-lines file in its order, of a trace's parquet by update.
+
+    `where`: COLUMN=VALUE keeps the rows that have this value. An empty cell is left out; in JSON lines the field must
+    be there. Raises UserError naming line and column.
+    """
+    key, _, wanted = (where or "").partition("=")
+    columns = [column, key] if where else [column]
+    cells = _trace_cells(path, columns) if Path(path).suffix == ".parquet" else _cells(path, columns)
+    kept = [(line, row[0]) for line, row in cells if len(row) == 1 or _text(row[1]) == wanted.strip()]
+    delays = [_delay(path, line, column, value) for line, value in kept if _text(value)]
+    if not delays:
+        of = f" with {where}" if where else ""
+        raise UserError(f"{path} has no delays in column {column!r}{of}")
+    return np.array(delays, np.int64)
 
 
 def resolve_model_path(path: str) -> Path | None:
@@ -93,21 +109,55 @@ def _object(path: str | Path, number: int, line: bytes, fields: Sequence[str]) -
     return row
 
 
-def _jsonl_column(path: str | Path, column: str) -> Iterator[tuple[int, Any]]:
-    return ((number, row[column]) for number, row in enumerate(read_jsonl(path, [column]), 1))
+def _cells(path: str | Path, columns: Sequence[str]) -> Iterator[tuple[int, list[Any]]]:
+    """Some columns of a CSV or JSON-lines file, each row with its line."""
+    if Path(path).suffix in JSONL:
+        yield from ((n, [row[c] for c in columns]) for n, row in enumerate(read_jsonl(path, columns), 1))
+    else:
+        yield from _csv_cells(path, columns)
 
 
-def _csv_column(path: str | Path, column: str) -> Iterator[tuple[int, Any]]:
+def _csv_cells(path: str | Path, columns: Sequence[str]) -> Iterator[tuple[int, list[Any]]]:
     try:
         text = _bytes(path).decode("utf-8-sig")
         reader = csv.DictReader(text.splitlines(keepends=True))
-        columns = reader.fieldnames or []
-        if column not in columns:
-            raise UserError(f"{path}, line 1: no column {column!r}; the columns are {', '.join(columns)}")
+        have = reader.fieldnames or []
+        for column in columns:
+            if column not in have:
+                raise UserError(f"{path}, line 1: no column {column!r}; the columns are {', '.join(have)}")
         for row in reader:
-            yield reader.line_num, row[column]
+            yield reader.line_num, [row[column] for column in columns]
     except (csv.Error, UnicodeDecodeError) as error:
         raise UserError(f"{path}: not a CSV file: {error}") from None
+
+
+def _trace_cells(path: str | Path, columns: Sequence[str]) -> Iterator[tuple[int, list[Any]]]:
+    """Of the groups of a trace that were trained on, by update and group; their number among all rows for a line."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    _bytes(path)
+    try:
+        table = pq.read_table(path, columns=list(dict.fromkeys([*columns, "update", "group"])))
+        rows = [(row["update"], row["group"], n, row) for n, row in enumerate(table.to_pylist(), 1)]
+    except (pa.ArrowException, KeyError, OSError) as error:
+        what = str(error).splitlines()[0]
+        raise UserError(f"{path}: {what}: give a trace.parquet, or a CSV file") from None
+    for _, _, number, row in sorted((row for row in rows if row[0] is not None), key=lambda row: row[:2]):
+        yield number, [row[column] for column in columns]
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else str(value).strip()
+
+
+def _delay(path: str | Path, line: int, column: str, value: Any) -> int:
+    text = _text(value)
+    if not re.fullmatch(r"[0-9]{1,9}(\.0{1,9})?", text):
+        raise UserError(
+            f"{path}, line {line}, column {column!r}: {value!r} is not a delay: a whole number of updates, 0 or more"
+        )
+    return int(float(text))
 
 
 def _length(path: str | Path, line: int, column: str, value: Any) -> int:

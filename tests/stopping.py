@@ -11,7 +11,7 @@ def finished(overrides, path):
     return fingerprint(path)
 
 
-def stopped_and_resumed(overrides, path, monkeypatch, update=3):
+def stopped_and_resumed(overrides, path, monkeypatch, update=3, make=small_config):
     """The fingerprint of one stopped after `update`, which is no multiple of its checkpoints, and started again."""
     train = experiment.Experiment._train
 
@@ -21,6 +21,6 @@ def stopped_and_resumed(overrides, path, monkeypatch, update=3):
 
     with monkeypatch.context() as patch:
         patch.setattr(experiment.Experiment, "_train", stop_then_train)
-        assert run(small_config(*overrides), path).state == "interrupted"
-    assert run(small_config(*overrides, "resume=must"), path).state == "done"
+        assert run(make(*overrides), path).state == "interrupted"
+    assert run(make(*overrides, "resume=must"), path).state == "done"
     return fingerprint(path)

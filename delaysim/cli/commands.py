@@ -12,6 +12,7 @@ from delaysim.cli.check_estimator import check_estimator
 from delaysim.cli.compare import compare
 from delaysim.cli.evaluate import evaluate
 from delaysim.cli.grade import grade
+from delaysim.cli.import_ import import_
 from delaysim.cli.predict import predict
 from delaysim.cli.report import report
 from delaysim.cli.screen import screen
@@ -48,6 +49,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "screen": screen,
     "timeline": timeline,
     "evaluate": evaluate,
+    "import": import_,
     "grade": grade,
     "audit-verifier": audit_verifier,
 }

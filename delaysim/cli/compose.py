@@ -129,7 +129,7 @@ def train_cell(words: str, cfg: Config) -> Outcome:
 def to_config(composed: DictConfig) -> Config:
     """The composed configuration as dataclasses, checked. Raises UserError."""
     if composed.get("suite_name") is None:
-        names = "+suite=fixed_delay, +suite=simulated_async, +suite=no_delay, +suite=measured"
+        names = "+suite=fixed_delay, +suite=simulated_async, +suite=no_delay, +suite=measured, +suite=replay"
         raise UserError(f"no suite chosen: add one of {names}")
     try:
         cfg = OmegaConf.to_object(composed)

@@ -9,6 +9,7 @@ import numpy as np
 
 from delaysim.accuracy import Accuracy, summarise
 from delaysim.clock import TICKS, Clock, Law, Lengths, Step, Train
+from delaysim.clock.replay import Replay
 from delaysim.clock.trace import group_rows, moments
 from delaysim.errors import Interrupted, RunFailed, SamplerFailed
 from delaysim.policy.model import Policy
@@ -17,6 +18,7 @@ from delaysim.policy.sample import Decoding
 from delaysim.ratios import frame
 from delaysim.run.account import write_account
 from delaysim.run.checkpoint import Checkpoints, Pointer
+from delaysim.run.clocks import clock_of
 from delaysim.run.evaluate import evaluate
 from delaysim.run.measured import Measured
 from delaysim.run.pending import Pending
@@ -62,7 +64,7 @@ class Experiment:
         self.cfg, self.law, self.run, self.policy, self.task, self.learner = cfg, law, run, policy, task, learner
         self.watcher = watcher
         self.watch = Stopwatch()
-        self.clock: Clock | Measured | None = None
+        self.clock: Clock | Replay | Measured | None = None
         """Of the run that is under way."""
         self.stopping = False
         """Set to end the run at the next safe point."""
@@ -94,10 +96,10 @@ class Experiment:
             self.clock = Measured(self.law, launcher)
             self.clock.run(self._train)
         else:
-            self._simulate(Clock(self.law, self.cfg.seed), launcher)
+            self._simulate(clock_of(self.cfg, self.law), launcher)
         self._finish(launcher)
 
-    def _simulate(self, clock: Clock, launcher: Launcher) -> None:
+    def _simulate(self, clock: Clock | Replay, launcher: Launcher) -> None:
         self.clock = clock
         steps, answer = clock.steps(), None
         with suppress(StopIteration):

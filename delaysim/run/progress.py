@@ -15,7 +15,8 @@ from rich.text import Text
 from delaysim.accuracy import Accuracy
 from delaysim.clock.law import Law
 from delaysim.run.status import StatusFile
-from delaysim.settings.config import MEASURED, Config
+from delaysim.settings.config import MEASURED, REPLAY, Config
+from delaysim.settings.replay import replay_text
 
 log = logging.getLogger("delaysim")
 PLAIN_EVERY_S = 10.0
@@ -159,6 +160,8 @@ class Display:
         self.say(
             f"{verb} {cfg.suite_name}, delay {requested_delay(cfg)}, {cfg.estimator.name}, N={cfg.updates}: {path}"
         )
+        if cfg.suite_name == REPLAY:
+            self.say(f"delays: {replay_text(cfg)}")
         if law.lam:
             self.say(f"look-ahead {law.look_ahead} updates, L_ref {law.l_ref:.4g} tokens")
 
@@ -197,6 +200,8 @@ def requested_delay(cfg: Config) -> str:
         return f"{cfg.D}"
     if cfg.suite_name == MEASURED:
         return f"as it comes, look-ahead {cfg.clock.eta}"
+    if cfg.suite_name == REPLAY:
+        return f"as recorded, {cfg.delays.column} of {Path(str(cfg.delays.path)).name}"
     return "0" if cfg.suite_name == "no_delay" else f"by length, lam={cfg.clock.lam:g}"
 
 

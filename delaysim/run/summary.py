@@ -12,8 +12,9 @@ from delaysim.run.account_lines import closing_lines
 from delaysim.run.progress import clock_time, requested_delay
 from delaysim.run.records import read_rows
 from delaysim.run.stopwatch import PARTS
-from delaysim.settings.config import MEASURED, Config
+from delaysim.settings.config import MEASURED, REPLAY, Config
 from delaysim.settings.configfile import load_config
+from delaysim.settings.replay import replay_command
 from delaysim.theory import fourth_moment, growth_exponent, rate_exponent
 
 
@@ -122,7 +123,8 @@ class Summary:
             lines += self._measured()
         elif self.moments:
             sim, n = self.moments["sim_time"], self.cfg.updates
-            lines.append(f"sim time       {sim:,.0f} units, {sim / n:.2f} per update (C_gen={self.cfg.clock.C_gen:g})")
+            cost = "generation in time" if self.cfg.suite_name == REPLAY else f"C_gen={self.cfg.clock.C_gen:g}"
+            lines.append(f"sim time       {sim:,.0f} units, {sim / n:.2f} per update ({cost})")
             d = self.cfg.D
             if d is not None and d * self.cfg.clock.C_update > self.cfg.clock.C_gen:
                 enough = int(self.cfg.clock.C_gen / self.cfg.clock.C_update)
@@ -180,6 +182,13 @@ def next_commands(cfg: Config) -> list[str]:
             f"delaysim +suite=measured clock.eta={2 * int(cfg.clock.eta)} estimator={name}",
             f"delaysim -m +suite=measured clock.eta=2,8,32 estimator={name},{other} seed=0,1,2",
             f"delaysim +suite=simulated_async lam=1 estimator={name}",
+        ]
+    if cfg.suite_name == REPLAY:
+        again = replay_command(cfg)
+        return [
+            f"delaysim -m {again} estimator={name},{other} seed=0,1,2",
+            f"delaysim mode=trace {again}",
+            f"delaysim +suite=fixed_delay D=128 estimator={name}",
         ]
     return [
         f"delaysim -m +suite={cfg.suite_name} estimator={name},{other} seed=0,1,2",

@@ -8,18 +8,21 @@ from rich.console import Console
 
 from delaysim.clock import TICKS, Law
 from delaysim.clock.lengths import Empirical, KeyedLengths, LengthLaw, Lognormal
+from delaysim.clock.replay import replay_alone
 from delaysim.clock.trace import group_rows, moments, run_alone
 from delaysim.data import read_lengths
 from delaysim.files import read_json, write_json
 from delaysim.run.account import read_account, write_account
 from delaysim.run.account_lines import account_lines
+from delaysim.run.clocks import replay_of
 from delaysim.run.progress import requested_delay
 from delaysim.run.records import SCHEMA
 from delaysim.run.tracefile import write_clock, write_trace
-from delaysim.settings.config import Config, LognormalConf
+from delaysim.settings.config import REPLAY, Config, LognormalConf
 from delaysim.settings.configfile import save_config
 from delaysim.settings.identity import identity
 from delaysim.settings.laws import law_of
+from delaysim.settings.replay import replay_text
 
 
 def trace(cfg: Config, path: Path, console: Console) -> None:
@@ -47,7 +50,7 @@ def _write(cfg: Config, path: Path) -> None:
     law = settled_law(cfg, drawn)
     lengths = KeyedLengths(drawn, cfg.G, cfg.seed, stat=law.stat, flat=cfg.lengths.flat)
     gc.disable()  # the clock makes millions of small objects and no cycles
-    clock = run_alone(law, lengths, cfg.seed)
+    clock = replay_alone(replay_of(cfg, law)) if cfg.suite_name == REPLAY else run_alone(law, lengths, cfg.seed)
     gc.enable()
     rows = group_rows(clock.ledger)
     generated = min(len(clock.ledger), law.consumable or len(clock.ledger))
@@ -74,7 +77,10 @@ def _report(cfg: Config, path: Path, console: Console) -> None:
         f", p99 {m['delay_p99']:g}, max {m['delay_max']:g}",
         f"               mean of delay^4: {m['delay4_mean']:.3g}",
         f"               {m['pre_queue_mean']:.2f} while generating, {m['in_queue_mean']:.2f} while waiting",
-        f"look-ahead     {law['look_ahead']} updates" + (f", L_ref {law['l_ref']:.1f} tokens" if law["lam"] else ""),
+        f"delays         {replay_text(cfg)}"
+        if cfg.suite_name == REPLAY
+        else f"look-ahead     {law['look_ahead']} updates"
+        + (f", L_ref {law['l_ref']:.1f} tokens" if law["lam"] else ""),
         f"sim time       {m['sim_time']:,.1f} units, {m['sim_time'] / cfg.updates:.3f} per update; "
         f"learner busy {m['busy']:.1%}",
         *account_lines(read_account(path), law),

@@ -14,6 +14,7 @@ from delaysim.settings.bounds import above, at_least, between, one_of
 from delaysim.settings.clock_checks import check_clock
 from delaysim.settings.config import AUTO, MEASURED, SINKS, Config, LognormalConf
 from delaysim.settings.models import TinyModelConf
+from delaysim.settings.replay import check_replay
 from delaysim.settings.training_checks import check_training
 from delaysim.tasks.prompts import check_template
 
@@ -44,6 +45,7 @@ def _suite(cfg: Config) -> None:
         raise UserError(
             "the suite fixed_delay sets clock.lam=0 and clock.eta=D; use +suite=simulated_async to change them"
         )
+    check_replay(cfg)
     if cfg.suite_name == MEASURED:
         _measured(cfg)
     if cfg.suite_name == "no_delay" and cfg.clock.eta != 0:

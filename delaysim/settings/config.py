@@ -15,6 +15,8 @@ SHARED_RECIPE = Recipe("group_norm", "seq_mean_token_mean")
 """What every estimator gets unless recipe=published."""
 MEASURED = "measured"
 """The suite without a clock: two processes, and delays as they come."""
+REPLAY = "replay"
+"""The suite whose delays were recorded elsewhere."""
 SINKS = ("tensorboard", "wandb", "trackio")
 """Where the rows of a run can go while it goes on (docs/live.md)."""
 AUTO = "auto"
@@ -119,6 +121,20 @@ class RecordedConf:
     """Its column or field."""
     flat: float = 0.0
     """Share of groups whose rewards are all equal; read with clock.zero_variance=replaced."""
+
+
+@dataclass
+class DelaysConf:
+    """Delays of the suite `replay`: one column of a CSV or JSONL file, or of a trace's parquet."""
+
+    path: str | None = None
+    """The file."""
+    column: str = "delay"
+    """Its column or field [updates]."""
+    where: str | None = None
+    """COLUMN=VALUE: the rows that are read; null = all."""
+    per: str = "update"
+    """update | group: what has one recorded delay; with group, B in a row make a mini-batch."""
 
 
 @dataclass
@@ -271,6 +287,7 @@ class Config:
     recipe: str = "shared"
     """shared: one advantage and aggregation for every estimator; published: each paper's own."""
     clock: ClockConf = field(default_factory=ClockConf)
+    delays: DelaysConf = field(default_factory=DelaysConf)
     lengths: Any = MISSING
     model: Any = MISSING
     task: Any = MISSING

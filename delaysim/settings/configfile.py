@@ -62,7 +62,7 @@ def _typed(kind: type, values: dict[str, Any]) -> Any:
 def _absolute(values: dict[str, Any]) -> dict[str, Any]:
     """Data files by absolute path, so that a run can be resumed from another directory."""
     result = dict(values)
-    for group in ("task", "lengths", "model", "estimator"):
+    for group in ("task", "lengths", "delays", "model", "estimator"):
         result[group] = {key: _place(key, value) for key, value in values[group].items()}
     return result
 

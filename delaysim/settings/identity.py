@@ -1,5 +1,6 @@
 """What a run is: the settings that were read and decide its rows, their hash, and the name made of them. No torch."""
 
+import re
 from dataclasses import asdict, fields
 from functools import cache
 from pathlib import Path
@@ -11,7 +12,7 @@ from delaysim.estimators import discover
 from delaysim.estimators.interface import dial, dialled
 from delaysim.files import digest, file_digest
 from delaysim.settings.behaviour import SAMPLER, behaviour, recomputes
-from delaysim.settings.config import AUTO, MEASURED, ClockConf, Config
+from delaysim.settings.config import AUTO, MEASURED, REPLAY, ClockConf, Config
 
 ONLY_PLANNED = ("seconds_per_update", "shape", "speed")
 """Settings of mode=plan alone."""
@@ -37,6 +38,7 @@ NO_RESULT = ("workers",)
 def identity(cfg: Config) -> dict[str, Any]:
     """The settings that decide a run's rows, contents in place of paths; equal settings are the same run."""
     shared = {"suite": cfg.suite_name, "clock": _clock(cfg), "B": cfg.B, "G": cfg.G, "N": cfg.updates, "seed": cfg.seed}
+    shared |= {"delays": _content(asdict(cfg.delays))} if cfg.suite_name == REPLAY else {}
     if cfg.mode == "trace":
         steps = {} if cfg.learner.updates_per_batch == 1 else {"steps": cfg.learner.updates_per_batch}
         return {**shared, "lengths": _lengths(cfg), "pilot_seed": cfg.model.seed, **steps}
@@ -58,6 +60,7 @@ def run_id(cfg: Config) -> str:
     key = digest(identity(cfg), 8)
     delay = f"D{cfg.D}" if cfg.D is not None else f"lam{cfg.clock.lam:g}"
     delay = f"eta{cfg.clock.eta}" if cfg.suite_name == MEASURED else delay
+    delay = re.sub(r"[^\w.]+", "_", cfg.delays.column)[:24] if cfg.suite_name == REPLAY else delay
     delay = "-".join([delay, *_policies(cfg.clock)])
     if cfg.mode == "trace":
         return f"{cfg.suite_name}-{delay}-N{cfg.updates}-s{cfg.seed}-{key}"
@@ -171,6 +174,8 @@ def _evaluation(cfg: Config) -> dict[str, Any]:
 
 def _clock(cfg: Config) -> dict[str, Any]:
     clock = cfg.clock
+    if cfg.suite_name == REPLAY:
+        return {"C_update": clock.C_update}
     read = {"C_gen", "C_update", "lam", "eta", "workers"}
     read |= {"L_ref", "t_min"} if clock.lam > 0 else set()
     read |= {"L_ref"} if clock.slots is not None and not clock.speed else set()

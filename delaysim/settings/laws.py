@@ -8,8 +8,9 @@ from numpy.typing import ArrayLike
 
 from delaysim.clock.law import Law
 from delaysim.clock.pilot import balanced_look_ahead, settle
-from delaysim.settings.config import AUTO, FREE, ClockConf, Config, LognormalConf
+from delaysim.settings.config import AUTO, FREE, REPLAY, ClockConf, Config, LognormalConf
 from delaysim.settings.identity import needs_pilot
+from delaysim.settings.replay import recorded_delays
 
 SAME = {field.name for field in fields(Law)} & {field.name for field in fields(ClockConf)} - {"speed"}
 """Settings that the law has under their own names."""
@@ -33,6 +34,8 @@ def law_of(cfg: Config, pilot: Callable[[], ArrayLike]) -> Law:
         steps=cfg.learner.updates_per_batch,
         **{name: getattr(clock, name) for name in SAME},
     )
+    if cfg.suite_name == REPLAY:
+        return replace(law, look_ahead=int(recorded_delays(cfg).max()))
     if needs_pilot(cfg):
         law = settle(law, pilot(), l_ref, eta)
     elif clock.eta == AUTO:

@@ -10,11 +10,16 @@ from delaysim.analysis.outcomes import Outcome
 from delaysim.analysis.plots import SPARE, STYLES, label, style
 from delaysim.analysis.report.detail import Detail
 
-DELAYS = ("D", "eta", "lam")
+DELAYS = ("D", "eta", "lam", "delays.column")
 """Settings that are put on the axis of delays, the first that takes several values."""
 SWEPT = ("eps", "G", "lr", "rule")
 """Settings that are compared where only one estimator ran."""
-NAMES = {"D": "delay D (updates)", "eta": "look-ahead (updates)", "lam": "length coupling lam"}
+NAMES = {
+    "D": "delay D (updates)",
+    "eta": "look-ahead (updates)",
+    "lam": "length coupling lam",
+    "delays.column": "recorded delays",
+}
 
 
 @dataclass(frozen=True)
@@ -45,7 +50,8 @@ class Study:
     def over(self) -> str:
         """The delay's setting."""
         several = [key for key in varying(self.runs) if key in DELAYS]
-        return next((key for key in DELAYS if key in several), "D" if self.suite == "fixed_delay" else "eta")
+        usual = {"fixed_delay": "D", "replay": "delays.column"}.get(self.suite, "eta")
+        return next((key for key in DELAYS if key in several), usual)
 
     @cached_property
     def by(self) -> str:
