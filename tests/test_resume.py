@@ -22,9 +22,9 @@ def whole(base_cache, tmp_path_factory):
 def test_a_run_stopped_at_an_update_goes_on_as_if_it_had_not(whole, tmp_path, monkeypatch, update):
     train = experiment.Experiment._train
 
-    def stop_then_train(self, asked):
+    def stop_then_train(self, asked, *meanwhile):
         self.stopping = asked.update == update
-        train(self, asked)
+        train(self, asked, *meanwhile)
 
     monkeypatch.setattr(experiment.Experiment, "_train", stop_then_train)
     ended = run(small_config("D=3"), tmp_path / "run")

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from delaysim.clock.law import Law
 from delaysim.clock.ledger import Ledger
 from delaysim.clock.loop import Stalled
-from delaysim.clock.steps import Launch, Lengths, Step, Train
+from delaysim.clock.steps import Answer, Launch, Lengths, Step, Train
 
 
 class Replay:
@@ -37,7 +37,7 @@ class Replay:
         self._update_of = launched // b
         self._first = np.searchsorted(versions[launched], np.arange(n + 1))
 
-    def steps(self) -> Generator[Step, Lengths | None, None]:
+    def steps(self) -> Generator[Step, Lengths | Answer | None, None]:
         """Yield each step in causal order; send the answer back after a step that has a launch.
 
         The first send is None. Ends after the step that trains update N-1. Raises `Stalled` where a group is lost.

@@ -9,6 +9,7 @@ from transformers import PreTrainedModel
 
 from delaysim.errors import UserError
 from delaysim.policy.codec import CharacterCodec, Codec
+from delaysim.policy.lagging import Lagging
 from delaysim.policy.sampler import HfSampler, Sampler
 from delaysim.policy.tiny import Progress, load_tiny
 from delaysim.settings.models import PretrainedModelConf, TinyModelConf
@@ -23,6 +24,18 @@ class Policy:
     codec: Codec
     own: Sampler | None = None
     """A sampler with weights of its own."""
+    lagging: Lagging | None = None
+    """Who draws what is trained on, where its weights can be older than the learner's."""
+
+    @property
+    def generating(self) -> "Policy":
+        """The policy that draws what is trained on."""
+        return self if self.lagging is None else self.lagging.policy
+
+    def close(self) -> None:
+        """Give the samplers' memory and processes back."""
+        for policy in {id(policy): policy for policy in (self, self.generating)}.values():
+            policy.sampler.close()
 
     @cached_property
     def sampler(self) -> Sampler:

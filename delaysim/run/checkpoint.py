@@ -1,7 +1,7 @@
 """Checkpoints: weights and optimiser in safetensors, and a pointer that says how far every file had got."""
 
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,6 +11,8 @@ from transformers import PreTrainedModel
 
 from delaysim.errors import RunFailed
 from delaysim.files import read_json, write_json
+from delaysim.policy.lagging import FILES as LAGGING
+from delaysim.policy.lagging import Lagging
 from delaysim.tensors import load_shards, save_shards
 from delaysim.train.gradient import trained
 from delaysim.train.learner import Learner
@@ -28,6 +30,8 @@ class Pointer:
     """Folder of the weights and optimiser; None = the base weights."""
     sizes: Mapping[str, int]
     """Bytes of each append-only file."""
+    syncs: int = 0
+    """What was done to bring weights to a sampler that lags behind, counted."""
 
 
 class Checkpoints:
@@ -41,15 +45,26 @@ class Checkpoints:
         path = self._run / POINTER
         return Pointer(**read_json(path)) if path.exists() else None
 
-    def save_weights(self, update: int, model: PreTrainedModel, optimiser: Mapping[str, torch.Tensor]) -> str:
-        """Write a folder of what is trained and its optimiser; it counts only once the pointer names it."""
-        name = f"checkpoints/{update:08d}"
+    def save_weights(
+        self,
+        update: int,
+        model: PreTrainedModel,
+        optimiser: Mapping[str, torch.Tensor],
+        lagging: Mapping[str, Mapping[str, torch.Tensor]] | None = None,
+        syncs: int = 0,
+    ) -> str:
+        """Write a folder of what is trained and its optimiser; it counts only once the pointer names it.
+
+        `lagging`: weights of a sampler of its own, by file; they change with `syncs` too.
+        """
+        name = f"checkpoints/{update:08d}" + (f"-{syncs}" if syncs else "")
         folder, part = self._run / name, self._run / f"{name}.part"
         for stale in (folder, part):
             shutil.rmtree(stale, ignore_errors=True)
         part.mkdir(parents=True)
         save_shards(dict(trained(model)), part, "model")
-        save_shards(optimiser, part, "optimiser")
+        for stem, tensors in {"optimiser": optimiser, **(lagging or {})}.items():
+            save_shards(tensors, part, stem)
         part.rename(folder)
         return name
 
@@ -70,6 +85,15 @@ class Checkpoints:
             for shard in load_shards(folder, "optimiser"):
                 learner.load_optimiser_state(shard)
 
+    def load_lagging(self, pointer: Pointer, lagging: Lagging) -> None:
+        """Put the weights of a sampler of its own in place, after the learner's. Raises RunFailed like `load`."""
+        if pointer.weights is None:
+            return
+        folder = self._run / pointer.weights
+        with _readable(folder):
+            files = {stem: load_shards(folder, stem) for stem in LAGGING}
+            lagging.load(pointer.update, {stem: _together(shards) for stem, shards in files.items()})
+
 
 def load_weights(folder: Path, model: PreTrainedModel) -> None:
     """Put the weights of a checkpoint's folder in place, a file at a time; of a model with adapters, the adapters.
@@ -83,6 +107,10 @@ def load_weights(folder: Path, model: PreTrainedModel) -> None:
                 wanted.pop(name).copy_(tensor)
         if wanted:
             raise KeyError(f"it lacks {next(iter(wanted))}")
+
+
+def _together(shards: Iterable[Mapping[str, torch.Tensor]]) -> dict[str, torch.Tensor]:
+    return {name: tensor for shard in shards for name, tensor in shard.items()}
 
 
 @contextmanager

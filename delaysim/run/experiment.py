@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from operator import itemgetter
 from typing import Any, Protocol
 
@@ -10,15 +11,19 @@ import numpy as np
 from delaysim.accuracy import Accuracy, summarise
 from delaysim.clock import TICKS, Clock, Law, Lengths, Step, Train
 from delaysim.clock.replay import Replay
+from delaysim.clock.steps import Answer, Sync
 from delaysim.clock.trace import group_rows, moments
 from delaysim.errors import Interrupted, RunFailed, SamplerFailed
 from delaysim.policy.model import Policy
 from delaysim.policy.rollout import Group
 from delaysim.policy.sample import Decoding
+from delaysim.policy.score import Recompute
 from delaysim.ratios import frame
 from delaysim.run.account import write_account
+from delaysim.run.answers import Answers, dropped_before
 from delaysim.run.checkpoint import Checkpoints, Pointer
 from delaysim.run.clocks import clock_of
+from delaysim.run.consumed import Consumed
 from delaysim.run.evaluate import evaluate
 from delaysim.run.measured import Measured
 from delaysim.run.pending import Pending
@@ -32,6 +37,7 @@ from delaysim.tasks import Task
 from delaysim.train import diagnostics
 from delaysim.train.learner import Learner, Outcome
 from delaysim.train.recorded import recorded
+from delaysim.train.scoring import logps_of
 
 SAVE_AFTER_S = 60.0
 """During a long launch, progress is made durable about this often [wall seconds]."""
@@ -73,6 +79,8 @@ class Experiment:
         self._decoding = decoding_of(cfg, policy)
         self._problems = task.held_out(cfg.evaluation.problems)
         self._version = 0
+        self._syncs = self._syncs_before = 0
+        """Done to a lagging sampler, as the clock counts them; and of them, by the checkpoint."""
         self._saved: Pointer | None = None
         self._last_saved_s = self.watch.now()
 
@@ -80,24 +88,23 @@ class Experiment:
 
     def go(self) -> None:
         """Run to the end. Raises Collapsed, RunFailed or Interrupted; what was recorded stays."""
-        self._restore()
+        answers = self._restore()
         try:
-            self._go()
+            self._go(self._launcher(answers), answers)
         except SamplerFailed as failure:
             self._save()  # no sampler is asked in the middle of an update
             raise RunFailed(f"{failure}; the state after update {self._version} is saved") from failure
 
-    def _go(self) -> None:
+    def _go(self, launcher: Launcher, answers: Answers) -> None:
         self._publish()
-        launcher = self._launcher()
         if self._evaluation_is_due() and not any(row["update"] == self._version for row in self.run.rows("evals")):
             self._evaluate()
         if self.cfg.suite_name == MEASURED:
             self.clock = Measured(self.law, launcher)
-            self.clock.run(self._train)
+            self.clock.run(self._update)
         else:
             self._simulate(clock_of(self.cfg, self.law), launcher)
-        self._finish(launcher)
+        self._finish(answers)
 
     def _simulate(self, clock: Clock | Replay, launcher: Launcher) -> None:
         self.clock = clock
@@ -106,33 +113,51 @@ class Experiment:
             while True:
                 answer = self._answer(steps.send(answer), launcher)
 
-    def _answer(self, step: Step, launcher: Launcher) -> Lengths | None:
+    def _answer(self, step: Step, launcher: Launcher) -> Lengths | Answer | None:
         """Do what the clock asks for; on two devices, what it asks for together at the same time."""
+        self._pending.discard(step.dropped)
         train = step.train if step.train is not None and step.train.update >= self._version else None
-        if step.launch is None or train is None or not self.policy.sampler.elsewhere:
+        if step.launch is None or train is None or not self.policy.generating.sampler.elsewhere:
             answer = None if step.launch is None else launcher.launch(step.launch)
-            if train is not None:
-                self._train(train)
+            self._update(train, step.sync)
             return answer
         asked = launcher.ask(step.launch)
         try:
-            self._train(train, lambda: launcher.keep_all(asked))
+            self._update(train, meanwhile=lambda: launcher.keep_all(asked))
         except SamplerFailed as failure:  # in the middle of an update: weights and records are apart
             raise RunFailed(f"{failure}; it goes on from its last checkpoint") from failure
-        return launcher.longest(step.launch)
+        return launcher.launch(step.launch)
 
-    def _launcher(self) -> Launcher:
-        stream = Stream(self.cfg.seed, "sampling")
+    def _launcher(self, answers: Answers) -> Launcher:
         rollouts = Rollouts(
-            self.policy, self.task, self._decoding, stream, self.cfg.G, self.cfg.sampler.chunk, self.watch,
-            self.learner.recompute if recomputes(self.cfg) and not self.policy.sampler.elsewhere else None,
+            self.policy.generating, self.task, self._decoding, Stream(self.cfg.seed, "sampling"), self.cfg.G,
+            self.cfg.sampler.chunk, self.watch, self._recompute(),
         )  # fmt: skip
-        return Launcher(self.run, rollouts, self._pending, self._between_chunks)
+        return Launcher(self.run, rollouts, self._pending, answers, self._between_chunks)
+
+    def _recompute(self) -> Recompute | None:
+        """How responses get log-probabilities as the learner computes them, by the weights that drew them."""
+        policy = self.policy.generating
+        if not recomputes(self.cfg) or policy.sampler.elsewhere:
+            return None
+        return partial(logps_of, self.cfg.learner, self._decoding.temperature, policy.model)
+
+    def _update(
+        self, train: Train | None, sync: Sync | None = None, meanwhile: Callable[[], object] = lambda: None
+    ) -> None:
+        """An update, if there is one to train; then what happens to the sampler's weights; then all that follows."""
+        if train is not None:
+            self._train(train, meanwhile)
+        if sync is not None:
+            self._sync(sync)
+        if train is not None:
+            self._after_publish()
 
     def _train(self, train: Train, meanwhile: Callable[[], object] = lambda: None) -> None:
         """Train, take in what was generated `meanwhile`, and publish."""
         self.policy.sampler.rest()
-        groups = self._pending.take(train.groups)
+        groups = self._pending.get((*train.groups, *train.replayed))
+        self._pending.discard(self._consumed.add(train))
         try:
             with self.watch.time("train"):
                 outcome = self.learner.update(train.update, groups)
@@ -146,11 +171,22 @@ class Experiment:
         times |= {**self._of_sampler(), "tokens_per_s": row["tokens"] / times["wall_s"]}
         row = {"update": train.update, **row, **times}
         self.run.append("updates", [row])
-        self.run.append("groups", per_group)
+        self.run.append("groups", self._marked(per_group, train))
         self._record_ratios(train.update, outcome, groups)
         self.watcher.updated(row)
         self._publish()
-        self._after_publish()
+
+    def _marked(self, rows: list[dict[str, Any]], train: Train) -> list[dict[str, Any]]:
+        """Rows of `groups`; with replay they say which groups were consumed before."""
+        return [row | {"replayed": row["group"] in train.replayed} for row in rows] if self.law.replayed else rows
+
+    def _sync(self, sync: Sync) -> None:
+        """What the clock says of the weights of a sampler that lags behind, unless the checkpoint has it already."""
+        self._syncs += 1
+        lagging = self.policy.lagging
+        assert lagging is not None
+        if self._syncs > self._syncs_before:
+            lagging.arrive(sync.version) if sync.arrived else lagging.set_aside()
 
     def _publish(self) -> None:
         with self.watch.time("publish"):
@@ -158,7 +194,7 @@ class Experiment:
 
     def _of_sampler(self) -> dict[str, float]:
         """What a sampler with weights of its own says of the last update."""
-        sampler = self.policy.sampler
+        sampler = self.policy.generating.sampler
         said = {"publish_gap": sampler.gap, "sampler_s": sampler.lap()}
         return {name: value for name, value in said.items() if value is not None}
 
@@ -201,36 +237,49 @@ class Experiment:
     def _save(self) -> None:
         """Make everything so far durable, in an order that leaves a whole checkpoint at any instant."""
         with self.watch.time("checkpoint"):
+            syncs = max(self._syncs, self._syncs_before)
             saved = self._saved
-            if saved is not None and saved.update == self._version:
-                weights = saved.weights
-            else:
-                finished = self._version == self.law.n_updates and not self.cfg.checkpoint.finished_optimiser
-                optimiser = {} if finished else self.learner.optimiser_state()
-                weights = self._checkpoints.save_weights(self._version, self.policy.model, optimiser)
+            same = saved is not None and (saved.update, saved.syncs) == (self._version, syncs)
+            weights = saved.weights if saved is not None and same else self._save_weights(syncs)
             self._pending.save()
-            self._saved = Pointer(self._version, weights, self.run.sizes())
+            self._saved = Pointer(self._version, weights, self.run.sizes(), syncs)
             self._checkpoints.point(self._saved)
             self._pending.forget_consumed()
         self._last_saved_s = self.watch.now()
 
-    def _restore(self) -> None:
-        """Cut every file back to the last checkpoint and load it."""
-        self._saved = self._checkpoints.read()
-        pointer = self._saved = self._saved or Pointer(0, None, {})
+    def _save_weights(self, syncs: int) -> str:
+        over = self._version == self.law.n_updates
+        optimiser = {} if over and not self.cfg.checkpoint.finished_optimiser else self.learner.optimiser_state()
+        lagging = {} if over or self.policy.lagging is None else self.policy.lagging.state()
+        return self._checkpoints.save_weights(self._version, self.policy.model, optimiser, lagging, syncs)
+
+    def _restore(self) -> Answers:
+        """Cut every file back to the last checkpoint and load it; the record of launches up to there."""
+        pointer = self._saved = self._checkpoints.read() or Pointer(0, None, {})
         self.run.truncate(pointer.sizes)
         self._checkpoints.load(pointer, self.policy.model, self.learner)
-        self._version = pointer.update
-        launched = {row["group"] for row in self.run.rows("launches")}
-        wanted = launched - {row["group"] for row in self.run.rows("groups")}
+        self._version, self._syncs_before = pointer.update, pointer.syncs
+        if self.policy.lagging is not None and self._version < self.law.n_updates:
+            self._checkpoints.load_lagging(pointer, self.policy.lagging)
+        answers = Answers(self.law, self.run.rows("launches"))
+        self._restore_pending(answers)
+        return answers
+
+    def _restore_pending(self, answers: Answers) -> None:
+        """Load what is generated and neither consumed, unless it can be drawn again, nor dropped."""
+        trained = self.run.rows("groups")
+        self._consumed = Consumed(self.law, self._version, trained)
+        wanted = answers.lengths.keys() - {row["group"] for row in trained} | self._consumed.groups
+        if self.law.drops:
+            wanted -= dropped_before(Clock(self.law, self.cfg.seed), answers, self._version)
         self._pending.load(wanted)
         if missing := self._pending.missing(wanted):
             raise RunFailed(f"{self.run.path}/pending lacks group {min(missing)}: resume=never starts over")
 
-    def _finish(self, launcher: Launcher) -> None:
+    def _finish(self, answers: Answers) -> None:
         assert self.clock is not None
         rows = group_rows(self.clock.ledger)
-        table = np.array([launcher.lengths[group] for group in range(len(launcher.lengths))], np.int64)
+        table = np.array([answers.lengths[group] for group in range(len(answers.lengths))], np.int64)
         table = table.reshape(-1, self.cfg.G)
         write_trace(self.run.path / "trace.parquet", rows, table)
         write_clock(self.run.path / "clock.parquet", self.clock.ledger)

@@ -56,9 +56,10 @@ class Measured:
             self._keep(asked, _question(asked).reply())
 
     def _keep(self, asked: Asked, reply: Reply) -> None:
-        self._launcher.keep(replace(asked, version=reply.version, answer=lambda: reply.responses))
-        self.ledger.add(len(asked.groups), reply.version, self._ticks(reply.start))
-        for group in asked.groups:
+        launch = asked.launch._replace(version=reply.version)
+        self._launcher.keep(replace(asked, launch=launch, answer=lambda: reply.responses))
+        self.ledger.add(len(launch.groups), reply.version, self._ticks(reply.start))
+        for group in launch.groups:
             self.ledger.due[group] = self._ticks(reply.end)
             self._ready.append(group)
 

@@ -1,6 +1,6 @@
-"""Groups that are generated and not yet consumed, one file per chunk of a launch."""
+"""Groups that are generated and still needed, one file per chunk of a launch."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +28,20 @@ class Pending:
         self._chunks[groups[0].group] = [group.group for group in groups]
         self._groups.update({group.group: group for group in groups})
 
+    def get(self, groups: Sequence[int]) -> list[Group]:
+        """Groups that are here, in the order asked for."""
+        return [self._groups[group] for group in groups]
+
+    def discard(self, groups: Iterable[int]) -> None:
+        """Let groups go that are not needed any more, where they are here."""
+        for group in groups:
+            self._groups.pop(group, None)
+
     def take(self, groups: Sequence[int]) -> list[Group]:
-        """Take consumed groups out, in the order asked for."""
-        return [self._groups.pop(group) for group in groups]
+        """Take groups out, in the order asked for."""
+        taken = self.get(groups)
+        self.discard(groups)
+        return taken
 
     def save(self) -> None:
         """Write what is pending and not yet on disk; name the files by their first group."""

@@ -7,7 +7,6 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +23,6 @@ from delaysim.settings.config import MEASURED, Config
 from delaysim.settings.configfile import save_config
 
 if TYPE_CHECKING:
-    from delaysim.policy.model import Policy
     from delaysim.run.experiment import Experiment, Watcher
 
 log = logging.getLogger("delaysim")
@@ -105,7 +103,7 @@ def _train(cfg: Config, run: RunDir, display: Display) -> Ended:
         status.set(state="running", error=None)
         with _stoppable(experiment):
             state, message = _outcome(experiment)
-        experiment.policy.sampler.close()
+        experiment.policy.close()
         experiment.watcher.close()
     except UserError as error:
         if not run.exists:
@@ -166,6 +164,7 @@ def _build(cfg: Config, run: RunDir, display: Display, status: StatusFile) -> "E
     from delaysim.policy.model import load_policy
     from delaysim.rules import discover
     from delaysim.run.experiment import Experiment, decoding_of
+    from delaysim.run.sampling import with_samplers
     from delaysim.run.taskload import load_task
     from delaysim.settings.behaviour import behaviour
     from delaysim.settings.chosen import chosen_estimator
@@ -179,7 +178,7 @@ def _build(cfg: Config, run: RunDir, display: Display, status: StatusFile) -> "E
     task = load_task(cfg)
     policy = load_policy(cfg.model, task, watcher.working)
     place(policy.model, cfg.devices)
-    policy = _with_sampler(cfg, policy)
+    policy = with_samplers(cfg, policy)
     manifest = run.manifest()
     law = law_from(manifest["law"]) if manifest else _settle(cfg, policy, task, watcher)
     learner = Learner(policy.model, estimator, cfg.learner, decoding_of(cfg, policy), rule, behaviour(cfg), cfg.updates)
@@ -200,22 +199,6 @@ def _with_sinks(cfg: Config, run: RunDir, watcher: RunWatcher) -> "Watcher":
     if pointer is not None:
         sinks.catch_up(run, pointer.update)
     return sinks
-
-
-def _with_sampler(cfg: Config, policy: "Policy") -> "Policy":
-    from delaysim.policy.model import with_sampler
-
-    if len(cfg.devices) == 1:
-        return with_sampler(policy, cfg.sampler)
-    from delaysim.policy.remote import RemoteSampler, Seat
-    from delaysim.settings.behaviour import recomputes
-    from delaysim.settings.carrier import carrier
-    from delaysim.train.scoring import logps_of
-
-    recompute = partial(logps_of, cfg.learner, cfg.sampler.temperature) if recomputes(cfg) else None
-    waits = cfg.suite_name != MEASURED
-    seat = Seat(policy.codec, cfg.sampler, cfg.devices[1], cfg.threads, recompute, waits, carrier(cfg))
-    return replace(policy, own=RemoteSampler(policy.model, seat))
 
 
 def _settle(cfg: Config, policy: Any, task: Any, watcher: Any) -> Law:

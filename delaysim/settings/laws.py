@@ -6,7 +6,7 @@ from typing import Any
 
 from numpy.typing import ArrayLike
 
-from delaysim.clock.law import Law
+from delaysim.clock.law import Law, to_ticks
 from delaysim.clock.pilot import balanced_look_ahead, settle
 from delaysim.settings.config import AUTO, FREE, REPLAY, ClockConf, Config, LognormalConf
 from delaysim.settings.identity import needs_pilot
@@ -41,6 +41,12 @@ def law_of(cfg: Config, pilot: Callable[[], ArrayLike]) -> Law:
     elif clock.eta == AUTO:
         law = replace(law, look_ahead=balanced_look_ahead(law))
     return replace(law, look_ahead=None) if clock.eta == FREE else law
+
+
+def lags(cfg: Config) -> bool:
+    """Whether the sampler's weights can be older than the learner's."""
+    clock = cfg.clock
+    return clock.sync_every > 1 or (clock.sync_mode == "background" and to_ticks(clock.sync_time) > 0)
 
 
 def law_from(written: dict[str, Any]) -> Law:

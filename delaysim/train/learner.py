@@ -13,7 +13,7 @@ from delaysim.estimators import base
 from delaysim.estimators.interface import Estimator
 from delaysim.estimators.penalty import penalty
 from delaysim.policy.lora import adapters_off, base_of
-from delaysim.policy.rollout import Group, Logps
+from delaysim.policy.rollout import Group
 from delaysim.policy.sample import Decoding
 from delaysim.policy.score import Row, Scores, together
 from delaysim.settings.behaviour import RECOMPUTED
@@ -22,7 +22,7 @@ from delaysim.train.behaviour import Mismatch, mismatch_of
 from delaysim.train.gradient import NO_RULE, Gradient, Rule, trained
 from delaysim.train.minibatch import again, fresh_log_ratio, scored, some, unscored
 from delaysim.train.schedule import peak_share
-from delaysim.train.scoring import MicroBatch, Scorer, logps
+from delaysim.train.scoring import MicroBatch, Scorer
 
 
 class Collapsed(Exception):
@@ -102,10 +102,6 @@ class Learner:
             outcome = self._one_step(replace(work, unseen=again(first.batch, self._conf.advantage)))
         mismatch = mismatch_of(groups, first.batch, self._estimator)
         return replace(outcome, fresh_log_ratio=first.fresh_log_ratio, mismatch=mismatch)
-
-    def recompute(self, rows: Sequence[Row]) -> list[Logps]:
-        """Each row's log-probabilities under the present weights, as an update scores them."""
-        return logps(self._scorer, rows)
 
     def _one_step(self, work: "_Work") -> Outcome:
         self._optimiser.zero_grad(set_to_none=True)

@@ -58,7 +58,7 @@ def test_a_short_run_is_biased_by_its_end_alone():
 
 
 def test_dropped_prompts_that_go_again_come_back_longer():
-    """What is generated then holds long prompts several times; the trained fall less behind the prompts' first groups."""
+    """What is generated then holds long prompts several times: less is lost against the prompts' first groups."""
     found, without = biased(age_max=160, requeue=True), biased(age_max=160)
     assert found.fresh_ratio == pytest.approx(0.93, abs=0.02)
     assert found.policy.ratio < 0.77
