@@ -66,7 +66,8 @@ class Replay:
         versions = self.ledger.consume(groups, self.now)
         return Train(update, groups, versions, self.now + self.law.training_ticks, 0)
 
-    def _check(self, launch: Launch, answer: Lengths | None) -> None:
+    def _check(self, launch: Launch, answer: Lengths | Answer | None) -> None:
+        answer = answer.sizes if isinstance(answer, Answer) else answer
         if answer is None or len(answer) != len(launch.groups):
             raise ValueError(f"the launch of {launch.groups} must be answered with as many lengths")
         lost = [group for group, size in zip(launch.groups, answer, strict=True) if size is None]
