@@ -16,6 +16,8 @@ from delaysim.run.progress import plain_console
 if TYPE_CHECKING:
     from delaysim.predict.join import Accuracy, Line
 
+WIDEST = 110
+"""Columns that any table needs at most."""
 MOST_POINTS = 6
 """Rows of a table of costs that are printed."""
 
@@ -77,6 +79,7 @@ def document(asked: Question, choices: Sequence[Choice], lines: "Sequence[Line]"
 def show(asked: Question, choices: Sequence[Choice], lines: "Sequence[Line]") -> None:
     """The inputs, the answer, the tables, and what the words mean."""
     console = plain_console()
+    console.width = max(console.width, WIDEST)  # a narrow terminal wraps lines, and loses none of a table
     said = [*(f"{label:15}{text}" for label, text in _inputs(asked)), "", sentence(choices), ""]
     _say(console, said)
     console.print(_speeds(asked, choices))
@@ -161,18 +164,18 @@ def _new(left: int, *columns: str) -> Table:
 
 
 def _speeds(asked: Question, choices: Sequence[Choice]) -> Table:
-    money = [] if asked.price is None else ["cost per\nupdate"]
+    money = [] if asked.price is None else ["cost/\nupdate"]
     table = _new(
-        3, "", "operation", "trainer:\nrollout", "s per\nupdate", "updates\nper h", "samples\nper h", "tokens\nper s",
-        "delay\nmean", "\np95", "\nmax", "GPU-h per\nupdate", *money,
+        3, "", "operation", "trainer:\nrollout", "updates\nper h", "samples\nper h", "tokens\nper s",
+        "delay\nmean", "\np95", "\nmax", "GPU-h/\nupdate", *money,
     )  # fmt: skip
     for choice in choices:
         one = choice.prediction
         paid = [] if asked.price is None else [f"{asked.price * one.gpu_hours:,.2f}"]
         table.add_row(
-            "*" if choice.on_front else "", one.cell.operation.name, one.cell.split, short(one.seconds),
-            short(one.updates_per_hour), f"{one.samples_per_hour:,.0f}", f"{one.tokens_per_second:,.0f}",
-            f"{one.delay_mean:.2f}", f"{one.delay_p95:g}", f"{one.delay_max:g}", short(one.gpu_hours), *paid,
+            "*" if choice.on_front else "", one.cell.operation.name, one.cell.split, short(one.updates_per_hour),
+            f"{one.samples_per_hour:,.0f}", f"{one.tokens_per_second:,.0f}",
+            f"{one.delay_mean:.2f}", f"{one.delay_p95:g}", f"{one.delay_max:g}", f"{one.gpu_hours:.3g}", *paid,
         )  # fmt: skip
     return table
 
@@ -193,7 +196,7 @@ def _gpus(choices: Sequence[Choice]) -> Table:
 
 
 def _joined_words(lines: "Sequence[Line]") -> Iterator[str]:
-    yield "accuracy by the hour: pass@1 of the given runs after as many updates as the operation makes by then"
+    yield "accuracy by the hour: pass@1 of the given runs after as many updates as the fastest split makes by then"
     yield "only delay links the two: the runs are of their own model and task; nothing is extrapolated"
     if any(line.staler for line in lines):
         yield ">: no run is near this delay; these have more, which gives no more accuracy unless delay helps"
@@ -203,16 +206,13 @@ def _joined_words(lines: "Sequence[Line]") -> Iterator[str]:
 
 def _joined(lines: "Sequence[Line]") -> Table:
     hours = list(lines[0].at)
-    table = _new(3, "estimator", "operation", "trainer:\nrollout", "updates\nper h", "delay", "of runs",
-                 *(f"{'accuracy at' if hour == hours[0] else ''}\n{_time(hour)}" for hour in hours))  # fmt: skip
+    table = _new(2, "estimator", "operation", "delay", "of\nruns", *(f"\n{_time(hour)}" for hour in hours))
+    table.columns[4].header = f"accuracy at\n{_time(hours[0])}"
     for line in lines:
         one = line.prediction
         known = "-" if line.stands_for is None else f"{'> ' if line.staler else ''}{line.stands_for:g}"
         cells = [_accuracy(found) for found in line.at.values()]
-        table.add_row(
-            line.estimator, one.cell.operation.name, one.cell.split, short(one.updates_per_hour),
-            f"{one.delay_mean:.2f}", known, *cells,
-        )  # fmt: skip
+        table.add_row(line.estimator, one.cell.operation.name, f"{one.delay_mean:.2f}", known, *cells)
     return table
 
 

@@ -1,6 +1,7 @@
 """Speed against delay: every cell of the grid, and the front that leaves only real choices."""
 
 from collections.abc import Mapping, Sequence
+from textwrap import wrap
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
@@ -30,7 +31,7 @@ def draw(choices: Sequence[Choice], caption: str, stem: str) -> None:
     ax.set_xlabel("mean delay (updates)")
     ax.set_ylabel("updates per hour")
     clean(ax)
-    figure.suptitle(sentence(choices), x=0.06, ha="left", fontsize=10.5, y=0.97)
+    figure.suptitle("\n".join(wrap(sentence(choices), 92)), x=0.06, ha="left", fontsize=10.5, y=0.98)
     figure.text(0.06, -0.01, caption, fontsize=7.5, color="#444444", ha="left", va="top")
     save(figure, stem)
     plt.close(figure)
