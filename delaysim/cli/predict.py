@@ -57,8 +57,8 @@ class _Parser(argparse.ArgumentParser):
 def _options(arguments: list[str]) -> argparse.Namespace:
     parser = _Parser(
         prog="delaysim predict",
-        description="Speed, idle shares, delay and cost of synchronous, one-step-off and fully asynchronous training "
-        "over the splits of given GPUs, from the discrete-event clock (docs/predict.md).",
+        description="Speed, idle shares, delay and cost of synchronous, one-step-off and fully\n"
+        "asynchronous training over the splits of given GPUs (docs/predict.md).",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -75,7 +75,9 @@ def _options(arguments: list[str]) -> argparse.Namespace:
     joined.add_argument("--runs", nargs="+", metavar="RUNS", help="finished runs at several delays")
     joined.add_argument("--where", nargs="+", action="extend", default=[], metavar="KEY=VALUE[,VALUE]",
                         help="only the runs with these settings")  # fmt: skip
-    joined.add_argument("--hours", nargs="+", help="when accuracy is read (default: 1/4, 1/2, 1 of the fastest)")
+    joined.add_argument(
+        "--hours", nargs="+", help="when accuracy is read [hours] (default: 1/4, 1/2 and all of what the fastest needs)"
+    )
     parser.add_argument("--format", choices=("table", "json", "csv"), default="table")
     parser.add_argument("-o", "--out", metavar="STEM", help="draw speed against delay: STEM.svg and STEM.png")
     parser.add_argument("--seed", type=int, default=0, help="of the drawn lengths (default 0)")
