@@ -97,9 +97,11 @@ class Timers:
 class Slots:
     """Responses share an engine; a group ends with its last one."""
 
-    def __init__(self, law: Law, events: Events, ledger: Ledger, draws: Draws, ended: Told, late: Told) -> None:
+    def __init__(
+        self, law: Law, events: Events, ledger: Ledger, ended: Told, late: Told, freed: Callable[[], None]
+    ) -> None:
         self._law, self._events, self._ledger = law, events, ledger
-        self._ended, self._late = ended, late
+        self._ended, self._late, self._freed = ended, late, freed
         self._engine = Engine(law)
         self._timeout = None if law.timeout is None else to_ticks(law.timeout)
         self._asked = 0
@@ -136,6 +138,8 @@ class Slots:
                 self.running -= 1
                 self._ledger.due[group] = self._events.now
                 self._ended(group)
+            if self._engine.free:
+                self._freed()
             self._look_again()
 
     def _give_up(self, event: Event) -> None:

@@ -5,7 +5,7 @@ orders by (time, priority, insertion), and groups are inserted by id.
 """
 
 from collections import deque
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import Any
 
 from simpy import Event
@@ -45,12 +45,9 @@ class Clock:
         self._gate = Gate(law, self._events, self._draws, self._admit)
         self._sizes: dict[int, Any] = {}
         self._ready = Ready(law.order, self.ledger, self._sizes, self._draws)
-        make = Timers if law.slots is None else Slots
         slots_matter = law.workers is not None or law.slots is not None
         ended = self._ended if slots_matter or law.reward_lag else self._scored
-        self._generation: Generation = make(
-            law, self._events, self.ledger, self._draws, ended, lambda group: self._drop(group, TIMEOUT)
-        )
+        self._generation = self._generation_of(law, ended)
         self._weights = Weights(law, self._events, self._synced)
         self._batch: Train | None = None
         self._batch_trained = False
@@ -139,6 +136,14 @@ class Clock:
         self._generation.begin(groups, sizes)
 
     # From generation to the learner.
+
+    def _generation_of(self, law: Law, ended: Callable[[int], None]) -> Generation:
+        def late(group: int) -> None:
+            self._drop(group, TIMEOUT)
+
+        if law.slots is None:
+            return Timers(law, self._events, self.ledger, self._draws, ended, late)
+        return Slots(law, self._events, self.ledger, ended, late, lambda: self._events.once(ADMISSION, self._admit))
 
     def _ended(self, group: int) -> None:
         self._events.once(ADMISSION, self._admit)

@@ -146,6 +146,18 @@ def test_the_clock_agrees_with_a_loop_over_floats(cell):
     assert list(ledger.version) == expected["version"][: len(ledger)]
 
 
+@pytest.mark.parametrize(("group_size", "slots"), [(4, 8), (8, 64), (3, 7)])
+def test_a_slot_that_one_response_leaves_is_taken_at_once(group_size, slots):
+    """A group is launched as soon as one of its responses finds a slot, not only when a whole group ends."""
+    of = costs(group_size=group_size, slots=slots, trainer=((1.0, 0.5),))
+    law = law_of(Cell(asynchronous(16), 4, 1), of, 20)
+    lengths = KeyedLengths(of.work.lengths, group_size, 5)
+    ledger = run_alone(law, lengths, 5).ledger
+    expected = float_clock.run(law, lengths.table(len(ledger) + 20).tolist())
+    assert np.array(ledger.publish) / 1e6 == pytest.approx(expected["publish"], abs=5e-3)
+    assert list(ledger.version) == expected["version"][: len(ledger)]
+
+
 @given(st.lists(st.floats(0, 99), min_size=2, max_size=12, unique=True),
        st.lists(st.floats(0, 99), min_size=2, max_size=12, unique=True))  # fmt: skip
 def test_what_spans_have_in_common(a, b):
