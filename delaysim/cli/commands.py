@@ -15,6 +15,7 @@ from delaysim.cli.report import report
 from delaysim.cli.screen import screen
 from delaysim.cli.status import status
 from delaysim.cli.theory import theory
+from delaysim.cli.validate import validate
 from delaysim.run.progress import Display
 from delaysim.settings.configfile import load_config
 
@@ -44,4 +45,5 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "evaluate": evaluate,
     "grade": grade,
     "audit-verifier": audit_verifier,
+    "validate": validate,
 }

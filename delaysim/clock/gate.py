@@ -40,7 +40,7 @@ class Gate:
                 self._events.after(tick, ADMISSION, lambda _: self._admit())
 
     def free(self, launched: int, slots: int | None, needed: int) -> int:
-        """Groups that may be launched now; `slots` find a place in generation, a mini-batch takes `needed` fresh ones."""
+        """Groups that may be launched now: `slots` find a place in generation, the next mini-batch takes `needed`."""
         limits = [] if slots is None else [slots]
         if self._law.look_ahead is not None:
             limits.append(max((self._ahead() + 1) * self._law.fresh, needed) + self.given_back - launched)

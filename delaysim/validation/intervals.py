@@ -11,7 +11,7 @@ BATCHES = 30
 
 
 class Measured(NamedTuple):
-    """A simulated value; `error` is the standard error of its mean over batches, None where there is no chance in it."""
+    """A simulated value, and the standard error of its mean over batches; None where there is no chance in it."""
 
     value: float
     error: float | None = None

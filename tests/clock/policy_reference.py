@@ -266,8 +266,6 @@ class PolicyReference:
 
     def columns(self):
         """The ledger's columns."""
-        for group in self.groups:
-            group.fate_index = FATES.index(group.fate)
-        names = ("prompt", "attempt", "version", "submit", "launch", "done", "ready", "ready_version", "update")
-        rest = {"fate": "fate_index", "consumed": "consumed", "dropped": "dropped"}
-        return {name: [getattr(g, key) for g in self.groups] for name, key in (*zip(names, names), *rest.items())}
+        names = "prompt attempt version submit launch done ready ready_version update consumed dropped".split()
+        columns = {name: [getattr(group, name) for group in self.groups] for name in names}
+        return columns | {"fate": [FATES.index(group.fate) for group in self.groups]}
