@@ -19,6 +19,7 @@ from delaysim.cli.screen import screen
 from delaysim.cli.status import status
 from delaysim.cli.theory import theory
 from delaysim.cli.timeline import timeline
+from delaysim.cli.validate import validate
 from delaysim.run.progress import Display
 from delaysim.settings.configfile import load_config
 
@@ -52,4 +53,5 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "import": import_,
     "grade": grade,
     "audit-verifier": audit_verifier,
+    "validate": validate,
 }

@@ -59,7 +59,7 @@ class Engine:
         if not self._working:
             return None
         tokens = self._working[0][0] - self._progress
-        return self._now + max(1, ceil(tokens / self._rate() * TICKS))
+        return self._now + max(0, ceil(tokens / self._rate() * TICKS))
 
     def finished(self, now: int) -> list[int]:
         """Groups whose last response ends at tick `now`, by id; freed slots are taken by those that wait."""

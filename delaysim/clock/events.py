@@ -1,4 +1,4 @@
-"""SimPy's event queue with the clock's four ranks: what happens first at one tick."""
+"""SimPy's event queue with the clock's ranks: what happens first at one tick."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from simpy import Environment, Event
 from simpy.events import EventPriority
 
-PUBLISH, COMPLETION, ADMISSION, POLL = (EventPriority(rank) for rank in range(4))
+PUBLISH, COMPLETION, SCORING, LIMIT, ADMISSION, POLL = (EventPriority(rank) for rank in range(6))
 
 
 class Occurrence(Event):
@@ -34,6 +34,11 @@ class Events:
     def now(self) -> int:
         """Current tick."""
         return self._env._now  # type: ignore[return-value]
+
+    @property
+    def none_left(self) -> bool:
+        """Whether nothing more is going to happen."""
+        return not self._env._queue
 
     def after(self, ticks: int, rank: EventPriority, callback: Callable[[Any], None], payload: Any = None) -> None:
         """Call back with an event that carries the payload, so many ticks from now."""

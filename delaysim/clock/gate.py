@@ -13,7 +13,10 @@ from delaysim.clock.prompts import Prompts
 
 
 class Gate:
-    """The limits on launches: launched <= (eta + 1) * B + `given_back`, and as many as find a slot and a prompt."""
+    """The limits on launches: launched <= (eta + 1) * B + `given_back`, and as many as find a slot and a prompt.
+
+    With replay, B are the fresh groups of a mini-batch; what one mini-batch needs may always be launched.
+    """
 
     def __init__(self, law: Law, events: Events, draws: Draws, admit: Callable[[], None]) -> None:
         self._law, self._events, self._draws, self._admit = law, events, draws, admit
@@ -36,11 +39,11 @@ class Gate:
             for tick in self._ramp:
                 self._events.after(tick, ADMISSION, lambda _: self._admit())
 
-    def free(self, launched: int, slots: int | None) -> int:
-        """Groups that may be launched now; `slots` of them find a place in generation."""
+    def free(self, launched: int, slots: int | None, needed: int) -> int:
+        """Groups that may be launched now: `slots` find a place in generation, the next mini-batch takes `needed`."""
         limits = [] if slots is None else [slots]
         if self._law.look_ahead is not None:
-            limits.append((self._ahead() + 1) * self._law.fresh + self.given_back - launched)
+            limits.append(max((self._ahead() + 1) * self._law.fresh, needed) + self.given_back - launched)
         if self._law.arrivals is not None:
             limits.append(self._prompts.waiting + len(self._arrived))
         return min(limits)
@@ -68,6 +71,8 @@ class Gate:
         self._events.after(ticks, COMPLETION, self._arrive, index)
 
     def _arrive(self, event: Event) -> None:
+        if self._arrived and self._events.none_left:  # earlier prompts wait, and nothing will ever make room for them
+            return
         self._arrived.append(self._events.now)
         self._events.once(ADMISSION, self._admit)
         self._arrive_later(event._value + 1)

@@ -8,7 +8,7 @@ from simpy import Event
 
 from delaysim.clock.draws import Draws
 from delaysim.clock.engine import Engine
-from delaysim.clock.events import COMPLETION, Events, Occurrence
+from delaysim.clock.events import COMPLETION, LIMIT, Events, Occurrence
 from delaysim.clock.law import Law, to_ticks
 from delaysim.clock.ledger import NEVER, Ledger
 from delaysim.clock.steps import Size
@@ -65,7 +65,7 @@ class Timers:
                     schedule(Occurrence(end, group), COMPLETION, ticks)
                     continue
             if timeout is not None:
-                schedule(Occurrence(self._give_up, group), COMPLETION, timeout)
+                schedule(Occurrence(self._give_up, group), LIMIT, timeout)
 
     def cut(self, group: int) -> None:
         due = self._ledger.due[group]
@@ -116,7 +116,7 @@ class Slots:
         for group, lengths in zip(groups, sizes, strict=True):
             self._engine.start(group, _all(lengths), self._events.now)
             if self._timeout is not None:
-                self._events.after(self._timeout, COMPLETION, self._give_up, group)
+                self._events.after(self._timeout, LIMIT, self._give_up, group)
         self._look_again()
 
     def cut(self, group: int) -> None:

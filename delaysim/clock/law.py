@@ -105,6 +105,11 @@ class Law:
         return self.groups_per_update - self.replayed
 
     @cached_property
+    def queue_limit(self) -> int | None:
+        """Finished groups that are kept at most; None = any number."""
+        return None if self.queue_drop is None else to_ticks(self.queue_drop * self.groups_per_update) // TICKS
+
+    @cached_property
     def log_sizes(self) -> tuple[float, float]:
         """Mean and standard deviation of the pilot's log-sizes."""
         logs = [log(size) for size in self.pilot_sizes]

@@ -1,7 +1,7 @@
 """The event loop, as a coroutine that yields what has to be computed and receives response lengths.
 
-Events at one tick fire in the order publish, completion, admission, poll, then by group id; SimPy's heap
-orders by (time, priority, insertion), and groups are inserted by id.
+Events at one tick fire in the order publish, completion (end of generation, scores, time limits), admission, poll,
+then by group id; SimPy's heap orders by (time, priority, insertion), and groups are inserted by id.
 """
 
 from collections import deque
@@ -12,7 +12,7 @@ from simpy import Event
 from simpy.core import EmptySchedule
 
 from delaysim.clock.draws import Draws
-from delaysim.clock.events import ADMISSION, COMPLETION, POLL, PUBLISH, Events
+from delaysim.clock.events import ADMISSION, POLL, PUBLISH, SCORING, Events
 from delaysim.clock.gate import Gate
 from delaysim.clock.generation import Generation, Slots, Timers
 from delaysim.clock.law import Law, to_ticks
@@ -58,7 +58,7 @@ class Clock:
         self._consumed: deque[int] = deque()
         self._gone: list[int] = []
         self._step: Step | None = None
-        self._queue = None if law.queue_drop is None else round(law.queue_drop * law.groups_per_update)
+        self._queue = law.queue_limit
         self._finished = self._ready.groups
         self._needed = law.groups_per_update
 
@@ -95,7 +95,7 @@ class Clock:
         return step
 
     def _admit(self) -> None:
-        count = self._gate.free(len(self.ledger), self._generation.free)
+        count = self._gate.free(len(self.ledger), self._generation.free, self._needed)
         if count > 0:
             first = len(self.ledger)
             prompts, attempts, since = self._gate.take(count)
@@ -148,7 +148,7 @@ class Clock:
     def _ended(self, group: int) -> None:
         self._events.once(ADMISSION, self._admit)
         if self.ledger.reward_lag:
-            self._events.after(self.ledger.reward_lag, COMPLETION, lambda event: self._scored(event._value), group)
+            self._events.after(self.ledger.reward_lag, SCORING, lambda event: self._scored(event._value), group)
         else:
             self._scored(group)
 

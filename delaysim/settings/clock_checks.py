@@ -57,7 +57,7 @@ def _choices(cfg: Config) -> None:
 
 def _limits(cfg: Config) -> None:
     clock = cfg.clock
-    if clock.queue_drop is not None and round(clock.queue_drop * cfg.B) < cfg.B:
+    if clock.queue_drop is not None and clock.queue_drop < 1:
         raise UserError(f"clock.queue_drop={clock.queue_drop:g}: keeps less than one mini-batch; give 1 or more")
     for name in ("age_max", "abort_age"):
         if getattr(clock, name) is not None:
