@@ -33,7 +33,7 @@ def mdc_wait(rate: float, servers: int, service: float = 1.0) -> float:
     period = np.arange(1, PERIODS)
     busy = poisson.sf(period * servers - 1, period * load)
     waits = poisson.sf(period * servers, period * load)
-    return float(service * (busy - servers / load * waits).sum())
+    return float(service * np.sum(busy - servers / load * waits))
 
 
 def repairman_throughput(machines: int, up: float, repair: float) -> float:

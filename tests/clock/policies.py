@@ -45,7 +45,7 @@ def policies(draw, **given):
     law = draw(laws())
     names = draw(st.sets(st.sampled_from(sorted(CHOICES)), max_size=6)) | given.keys()
     chosen = {name: draw(given.get(name, CHOICES[name])) for name in sorted(names)}
-    law = replace(law, l_cap=6.0, pilot=PILOT, **{"replay_window": 2} | chosen)
+    law = replace(law, l_cap=6.0, pilot_sizes=PILOT, **{"replay_window": 2} | chosen)
     b = law.groups_per_update
     return law if not law.replay or (law.replay * b) >= 1 else replace(law, replay=0.0)
 
