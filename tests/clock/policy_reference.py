@@ -252,8 +252,12 @@ class PolicyReference:
         law = self.law
         if not law.lam:
             return 1
-        logs = [log(x) for x in law.pilot]
-        rank = (sum(x < size for x in law.pilot) + sum(x <= size for x in law.pilot) + 1) / 2 / (len(law.pilot) + 1)
+        logs = [log(x) for x in law.pilot_sizes]
+        rank = (
+            (sum(x < size for x in law.pilot_sizes) + sum(x <= size for x in law.pilot_sizes) + 1)
+            / 2
+            / (len(law.pilot_sizes) + 1)
+        )
         spread = pstdev(logs) if logs else 0
         formulas = {
             "affine": lambda: 1 + law.lam * (size / law.l_ref - 1),
