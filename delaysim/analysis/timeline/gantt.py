@@ -131,7 +131,10 @@ def _legend(figure: Figure, axes: Any, record: Record, colours: ScalarMappable) 
 def _title(record: Record) -> str:
     slots = int(record.slot.max()) + 1
     waits = 1 - (record.publish - record.poll).sum() / record.stop
-    parts = [f"trains {share(record.busy)} of the time", f"waits for groups {share(waits)}"]
+    parts = [
+        f"trains {share(record.busy)} of the time",
+        *([f"waits for groups {share(waits)}"] if waits > 0.005 else []),
+    ]
     if (record.trained_until < record.publish).any():
         parts.insert(1, f"syncs weights {share(1 - record.busy - waits)}")
     return f"The learner {listing(parts)}; at most {slots:,} groups are generated at once"

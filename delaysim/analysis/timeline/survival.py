@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from delaysim.analysis.plots import clean
-from delaysim.analysis.report.words import share
+from delaysim.analysis.report.words import share, short
 from delaysim.analysis.timeline.frame import framed, place
 from delaysim.analysis.timeline.record import Record
 from delaysim.clock.bias import PARTS, Bias, bias, tilt
@@ -87,13 +87,14 @@ def _distributions(ax: Axes, generated: NDArray[np.int64], trained: NDArray[np.i
         (trained, found.run.trained, LOOKS["trained"][0], 1.4),
     ):
         x, count = np.unique(values, return_counts=True)
-        ax.step(x, count.cumsum() / values.size, where="post", color=colour, linewidth=width)
+        below = np.r_[0, count.cumsum() / values.size]
+        ax.step(np.r_[x[0], x], below, where="post", color=colour, linewidth=width)
         ax.axvline(mean, color=colour, linewidth=0.8, linestyle=(0, (4, 2)))
     top = float(np.quantile(generated, 0.995))
-    ax.set_xlim(0, top)
+    ax.set_xlim(0, 1.02 * top)
     ax.set_ylim(0, 1.02)
-    lines = ((f"generated, mean {found.run.generated:,.0f}", "#777777", 0.16),
-             (f"trained on, mean {found.run.trained:,.0f}", LOOKS["trained"][0], 0.1),
+    lines = ((f"generated, mean {short(found.run.generated)}", "#777777", 0.16),
+             (f"trained on, mean {short(found.run.trained)}", LOOKS["trained"][0], 0.1),
              (f"largest distance (KS) {found.run.ks:.3f}", "#222222", 0.04))  # fmt: skip
     for text, colour, height in lines:
         ax.text(0.98, height, text, transform=ax.transAxes, ha="right", fontsize=8, color=colour)
