@@ -217,6 +217,7 @@ def test_runs_of_recorded_delays_are_compared_and_reported(base_cache, tmp_path,
     assert "delays.column" in (tmp_path / "r.html").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "eta", "l_ref"), [("conv", 193, 204.3), ("code", 309, 25.8)], ids=["conversations", "code"]
 )
