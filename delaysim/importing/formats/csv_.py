@@ -14,7 +14,6 @@ from delaysim.importing.row import Row
 
 PATTERNS = ("*.csv", "*.jsonl", "*.ndjson")
 SYSTEM = None
-STALENESS = None
 NAMES = (
     "group_id", "sample", "submit_t", "done_t", "tokens", "version_start", "version_end", "version_mean",
     "consumed_update", "status", "delay",
