@@ -169,7 +169,9 @@ def test_the_measured_staleness_of_gepo_in_a_trace(shared, tmp_path, monkeypatch
         assert (found["delay_mean"], found["delay_max"]) == (pytest.approx(mean, abs=5e-5), largest)
         recorded = read_delays(place, f"step_diff_cap{cap}")
         assert found["delay_mean"] == pytest.approx(recorded.mean())  # each fits: none is above its update
-        assert f"{updates:,} recorded, one per update\n" in capsys.readouterr().out
+        out = capsys.readouterr().out
+        assert f"{updates:,} recorded, one per update\n" in out
+        assert "look-ahead" not in out  # no rule of the clock has a part
 
 
 @pytest.mark.slow
@@ -217,6 +219,7 @@ def test_runs_of_recorded_delays_are_compared_and_reported(base_cache, tmp_path,
     assert "delays.column" in (tmp_path / "r.html").read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "eta", "l_ref"), [("conv", 193, 204.3), ("code", 309, 25.8)], ids=["conversations", "code"]
 )

@@ -15,13 +15,13 @@ QUANTITIES = ("mean", "p50", "p90", "max")
 BIAS = 0.02
 """Difference of trained from generated mean length beyond which it is called a bias."""
 OWN = {
-    "areal": ("areal",),
-    "prime_rl": ("prime_rl", "prime_rl_in_flight", "prime_rl_in_queue"),
-    "tinker": ("tinker",),
-    "vllm": ("delay_newest", "delay_tokens"),
-    "csv": ("delay_newest", "delay_tokens"),
+    "areal": {"areal": "areal"},
+    "prime_rl": {"prime_rl": "prime_rl", "  in flight": "prime_rl_in_flight", "  in queue": "prime_rl_in_queue"},
+    "tinker": {"tinker": "tinker"},
+    "vllm": {"newest token": "delay_newest", "by token": "delay_tokens"},
+    "csv": {"newest token": "delay_newest", "by token": "delay_tokens"},
 }
-"""Derived columns shown beside the delay, by format."""
+"""Derived columns shown beside the delay, by format, and their labels."""
 
 
 def plain(text: str) -> str:
@@ -44,7 +44,7 @@ def spread_text(spread: Mapping[str, float]) -> str:
 def reading(name: str, form: ModuleType, paths: Sequence[Path], tally: Tally, said: Sequence[str]) -> Iterator[str]:
     """What was read, what was not, and which columns the log fills."""
     of = f"{len(paths)} files" if len(paths) > 1 else str(paths[0])
-    yield f"log            {form.SYSTEM}, format {name}: {of}"
+    yield f"log            {form.SYSTEM or name}: {of}"
     yield f"lines          {tally.lines:,} read, {tally.skipped:,} of them skipped"
     for reason, (count, first) in sorted(tally.reasons.items(), key=lambda item: -item[1][0]):
         yield f"               {count:,} {reason} (first: {first})"
@@ -68,9 +68,9 @@ def delays(name: str, answer: Mapping[str, Any]) -> Iterator[str]:
             f"               n - s, of {answer['delay']['count']:,} among {count:,} {groups}, "
             f"in {answer['updates']:,} updates"
         )
-        for key in OWN[name]:
+        for label, key in OWN[name].items():
             if (found := answer["definitions"].get(key)) is not None:
-                yield f"{key:<14} {'the same' if found['same'] else spread_text(found)}: {DEFINITIONS[key]}"
+                yield f"{label:<14} {'the same' if found['same'] else spread_text(found)}: {DEFINITIONS[key]}"
     if answer["reported"] is not None:
         yield from _reported(answer["reported"])
 

@@ -32,17 +32,21 @@ KNOBS = {
 """What to turn, by what holds generation for most of the time."""
 
 
-def account_lines(found: Numbers, law: Numbers) -> list[str]:
-    """Everything that an account says of a run with this law (both as they are written)."""
+def account_lines(found: Numbers, law: Numbers, recorded: bool = False) -> list[str]:
+    """Everything that an account says of a run with this law (both as they are written).
+
+    `recorded` delays were not asked for by a look-ahead, and no rule held them.
+    """
     if not found:
         return []
-    delay = [*asked_for(found, law), *held_by(found), *_system(found, law)]
+    rules = [] if recorded else [*asked_for(found, law), *held_by(found)]
+    delay = [*rules, *_system(found, law)]
     return [*delay, *_tokens(found), *_in_flight(found), *_lengths(found), *warnings(found, law)]
 
 
-def closing_lines(found: Numbers, law: Numbers) -> list[str]:
+def closing_lines(found: Numbers, law: Numbers, recorded: bool = False) -> list[str]:
     """What the summary of a training run says of its account: what held it, what was dropped, what is biased."""
-    if not found:
+    if not found or recorded:
         return []
     moved = asked_for(found, law) if law["lam"] or law.get("steps", 1) > 1 else []
     return [*moved, *held_by(found), *_dropped(found), *warnings(found, law)]

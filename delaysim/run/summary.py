@@ -104,7 +104,7 @@ class Summary:
             lines.append(
                 f"               a short run for this delay: {share:.0%} is learning from a frozen policy's data"
             )
-        return [*lines, *closing_lines(self.account, self.law)]
+        return [*lines, *closing_lines(self.account, self.law, self.cfg.suite_name == REPLAY)]
 
     def _theory(self) -> list[str]:
         """The convergence rate that 2610.01896 guarantees for the delays that happened, next to its best."""

@@ -83,7 +83,7 @@ def _report(cfg: Config, path: Path, console: Console) -> None:
         + (f", L_ref {law['l_ref']:.1f} tokens" if law["lam"] else ""),
         f"sim time       {m['sim_time']:,.1f} units, {m['sim_time'] / cfg.updates:.3f} per update; "
         f"learner busy {m['busy']:.1%}",
-        *account_lines(read_account(path), law),
+        *account_lines(read_account(path), law, recorded=cfg.suite_name == REPLAY),
         f"trace          {path / 'trace.parquet'}",
     ]
     for line in lines:

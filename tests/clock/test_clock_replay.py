@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from clock.helpers import drive
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delaysim.clock import Launch, Law, Stalled
@@ -77,6 +77,7 @@ def test_a_constant_delay_is_the_fixed_delay(delay):
         assert rows[0][name][:60].tolist() == rows[1][name].tolist()
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=60), st.integers(1, 30), st.integers(1, 4), st.booleans())
 def test_every_group_has_the_delay_that_was_recorded(delays, n, b, per_group):
     found = asked(clock := Replay(law(n, b), delays, per_group))

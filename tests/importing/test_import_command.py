@@ -40,7 +40,7 @@ def test_the_whole_answer_of_a_log(run, tinker):
     code, out, _ = run("tinker", tinker, "--cap", 4, "--law", "eta=2", "C_gen=2", "lam=0")
     assert code == 0
     assert out.splitlines() == [
-        "log            tinker, format tinker: 10 files",
+        "log            tinker: 10 files",
         "lines          40 read, 0 of them skipped",
         "says           group_id, sample, tokens, version_start, version_end, consumed_update, status",
         "does not say   submit_t, done_t, version_mean",

@@ -1,6 +1,7 @@
-"""One log format per file: `NAME`, `PATTERNS`, `SAYS`, and `read(files, tally)`, which yields the rows.
+"""One log format per file: `SYSTEM`, its name; `PATTERNS` of its files; `read(files, tally)`, which yields the rows.
 
-A format's `choose(folder)`, where it has one, picks the files in a directory; else those that fit PATTERNS.
+A format's `choose(folder)`, where it has one, picks the files in a directory; else those that fit PATTERNS. The format
+`csv` has no system, and its `read` takes the names of columns too.
 """
 
 from functools import cache

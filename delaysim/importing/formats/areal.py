@@ -14,7 +14,6 @@ from delaysim.importing.row import Row
 
 PATTERNS = ("sessions*.jsonl",)
 SYSTEM = "AReaL"
-STALENESS = "the smallest max_head_offpolicyness that admits the group: (accepted + running) // B - version"
 STATUS = ("accepted", "rejected", "failed", "dropped", "pending")
 
 

@@ -13,8 +13,7 @@ from delaysim.importing.lines import Place, Record, Skip, Tally, objects, rows, 
 from delaysim.importing.row import Row
 
 PATTERNS = ("*.csv", "*.jsonl", "*.ndjson")
-SYSTEM = "the file"
-STALENESS = None
+SYSTEM = None
 NAMES = (
     "group_id", "sample", "submit_t", "done_t", "tokens", "version_start", "version_end", "version_mean",
     "consumed_update", "status", "delay",

@@ -20,7 +20,6 @@ from delaysim.importing.row import Row
 
 PATTERNS = ("traces.jsonl", "rank_*.jsonl", "metrics.jsonl")
 SYSTEM = "prime-rl"
-STALENESS = "(step - 1) - policy.start, at least 0, the queue included"
 STEP = re.compile(r"step_(\d{1,15})")
 
 

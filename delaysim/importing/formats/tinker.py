@@ -15,7 +15,6 @@ from delaysim.importing.row import Row
 
 PATTERNS = ("*_rollout_summaries.jsonl",)
 SYSTEM = "tinker"
-STALENESS = "iteration - sampling_client_step"
 
 
 def read(files: Sequence[Path], tally: Tally) -> Iterator[Row]:

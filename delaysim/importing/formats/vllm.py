@@ -17,7 +17,6 @@ from delaysim.importing.row import Row
 
 PATTERNS = ("*.jsonl", "*.ndjson")
 SYSTEM = "vLLM"
-STALENESS = None
 LABEL = re.compile(r"\D*(\d{1,15})")
 """A label that ends in the version's number."""
 
