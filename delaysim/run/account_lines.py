@@ -141,7 +141,7 @@ def _lengths(found: Numbers) -> list[str]:
     ratios = f"{_ratio(lengths['run'])} (whole run), {_ratio(policy)} ({lengths['policy']}); KS {policy['ks']:.3f}"
     tenths = f"the shortest tenth of groups: {survival[0]:.0%} trained; the longest: {survival[-1]:.0%}"
     lines = [f"trained/generated {ratios}", tenths]
-    if (fresh := lengths["fresh_ratio"]) is not None and fresh != policy["ratio"]:
+    if (fresh := lengths.get("fresh_ratio")) is not None and fresh != policy["ratio"]:
         lines.append(f"trained/first groups of the prompts {fresh:.3f}: some were launched again")
     return _titled("lengths", lines)
 
