@@ -20,9 +20,9 @@ EXAMPLES = """examples:
   delaysim bias runs/simulated_async --format csv
 """
 HEADS = {
-    "ratio": "trained/\ngenerated", "fresh": "trained/\nfirst", "shortest": "shortest\ntenth", "longest": "longest\ntenth", "ks": "KS\n",
-    "dropped": "dropped\n", "delay_mean": "delay\nmean", "delay_max": "\nmax", "reward_ratio": "reward\nratio",
-    "accuracy": "accuracy\n",
+    "ratio": "trained/\ngenerated", "fresh": "trained/\nfirst", "shortest": "shortest\ntenth",
+    "longest": "longest\ntenth", "ks": "KS\n", "dropped": "dropped\n", "delay_mean": "delay\nmean",
+    "delay_max": "\nmax", "reward_ratio": "reward\nratio", "accuracy": "accuracy\n",
 }  # fmt: skip
 """Columns, by measure."""
 SHARES = ("shortest", "longest", "dropped")
