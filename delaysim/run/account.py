@@ -33,7 +33,8 @@ def write_account(
     """Write the account of a finished run into its directory.
 
     `rows`: columns of `group_rows`. `lengths` and, where they are known, `rewards`: [groups, G] of the groups that were
-    generated. `in_flight`: recount the delays by token. `simulated`: false for a run whose times were measured.
+    generated. `in_flight`: recount the delays by token. `simulated`: false where no clock
+    made the delays.
     """
     found = {**_samples(rows, lengths, law, rewards), **_delays(rows, law)}
     end = ledger.publish[-1]

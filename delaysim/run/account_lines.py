@@ -49,7 +49,9 @@ def closing_lines(found: Numbers, law: Numbers) -> list[str]:
 
 
 def asked_for(found: Numbers, law: Numbers) -> list[str]:
-    """The delay that came, next to the look-ahead and the age that were asked for."""
+    """The delay that came, next to the look-ahead and the age that were asked for; empty where no clock was asked."""
+    if "held" not in found:
+        return []
     delay, eta, steps = found["delay"], law["look_ahead"], law.get("steps", 1)
     ages = [law[name] for name in ("age_max", "abort_age") if law.get(name) is not None]
     asked = "no look-ahead" if eta is None else f"a look-ahead of {eta}"

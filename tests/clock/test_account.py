@@ -82,7 +82,7 @@ def test_arrivals_hold_only_while_nothing_waits_for_a_worker():
 
 
 @given(runs())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_shares_add_up_and_agree_with_every_instant(run):
     found = account(run.rows, run.law, run.ledger.poll, run.ledger.publish)
     assert sum(found.held.values()) == sum(found.learner.values()) == found.end
@@ -124,7 +124,7 @@ def by_instants(run):
 
 
 @given(runs())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_without_arrivals_and_a_ramp_something_holds_at_every_instant(run):
     found = account(run.rows, run.law, run.ledger.poll, run.ledger.publish)
     if run.law.arrivals is None and run.law.start != "ramp":
