@@ -29,11 +29,6 @@ class Account:
     filled: Mapping[str, float]
     """Groups in the system, mean over time: generating, scoring, ready. A mini-batch under way has left it."""
 
-    @property
-    def binding(self) -> str:
-        """What holds generation for most of the run."""
-        return max(self.held, key=lambda name: self.held[name])
-
 
 def account(rows: Mapping[str, Column], law: Law, poll: ArrayLike, publish: ArrayLike) -> Account:
     """The account of a finished run. `rows`: columns of `group_rows`; `poll`, `publish`: ticks by update."""

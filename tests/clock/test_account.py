@@ -31,7 +31,6 @@ def test_a_fixed_delay_below_c_gen_is_held_by_look_ahead_all_the_time(delay):
     found, total = of(Law(200, 8, delay, 85.0, 1.0)), fixed_delay_sim_time(200, delay, 85.0, 1.0)
     assert found.end == total * TICKS
     assert found.held["look-ahead"] == found.end
-    assert found.binding == "look-ahead"
     assert found.learner == {"updating": 200 * TICKS, "syncing": 0, "waiting": (total - 200) * TICKS}
 
 

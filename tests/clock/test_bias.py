@@ -34,7 +34,6 @@ def test_means_shares_and_parts_by_hand():
         {"trained": 0.5, "never": 0.25, "age": 0.25},
         {"trained": 2.0, "never": 4.0, "age": 10.0},
     )
-    assert found.culprit == "age"
 
 
 @given(populations())
