@@ -112,7 +112,7 @@ def by_instants(run):
     for start, stop in pairwise(times):
         launched = sum(launch <= start for launch in ledger.launch)
         away = launched - sum(t <= start for t in drops + back)
-        full = law.look_ahead is not None and away == (law.look_ahead + 1) * law.fresh
+        full = law.look_ahead is not None and away >= (law.look_ahead + 1) * law.fresh
         working = sum(a <= start < b for a, b in zip(ledger.launch, freed, strict=True))
         busy = law.workers is not None and working == law.workers
         idle = law.arrivals is not None and sum(t <= start for t in columns["submit"]) == launched
