@@ -61,7 +61,7 @@ def _held(column: Mapping[str, IntArray], law: Law, end: int) -> dict[str, int]:
 
 
 def _at_look_ahead(flow: "_Flow", law: Law) -> NDArray[np.bool_]:
-    """Whether launched - dropped - trained and published = (eta + 1) * B; a replay's first mini-batches may need more."""
+    """Whether launched - dropped - trained and published = (eta + 1) * B; a first replay may need more."""
     if law.look_ahead is None:
         return np.zeros(len(flow.width), bool)
     away = flow.count("launch") - flow.count("dropped") - flow.count("returned")
