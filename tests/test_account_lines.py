@@ -21,13 +21,13 @@ LAW = {
 }
 
 
-def accounted(path, rewards=None, in_flight=False, **given):
+def accounted(path, rewards=None, in_flight=False, simulated=True, **given):
     """The account of a run with drawn lengths, as it is read back, and its law as a manifest has it."""
     law = Law(**LAW | given)
     lengths = KeyedLengths(SHORT, 4, 0)
     ledger = run_alone(law, lengths).ledger
     table = lengths.of_ledger(ledger, len(ledger))
-    write_account(path, ledger, group_rows(ledger), table, law, rewards and rewards(table), in_flight)
+    write_account(path, ledger, group_rows(ledger), table, law, rewards and rewards(table), in_flight, simulated)
     return read_account(path), vars(law)
 
 
@@ -119,6 +119,12 @@ def test_lags_by_token_are_told_where_they_are_asked_for(tmp_path):
     assert lags["token_start"] > lags["token"]
     assert np.sum(lags["histogram"]) == pytest.approx(1)
     assert f"by token {lags['token']:.1f}" in of("in flight", account_lines(found, law))[1]
+
+
+def test_of_delays_that_no_clock_made_nothing_is_said_to_hold_them(tmp_path):
+    found, law = accounted(tmp_path, simulated=False)
+    titles = {line[:15].strip() for line in account_lines(found, law)} - {""}
+    assert titles == {"tokens", "lengths"}
 
 
 def test_a_directory_without_an_account_says_nothing(tmp_path):

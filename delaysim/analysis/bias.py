@@ -15,6 +15,7 @@ from delaysim.run.records import read_rows
 
 MEASURES = {
     "ratio": "trained/generated length",
+    "fresh": "trained length/that of the prompts' first groups",
     "shortest": "trained of the shortest tenth of groups",
     "longest": "trained of the longest tenth of groups",
     "ks": "KS distance of trained from generated lengths",
@@ -72,6 +73,7 @@ def _biased(run: Path) -> Biased:
     lengths, longest = (_window(account[name]) for name in ("lengths", "longest"))
     measures = {
         "ratio": lengths["ratio"],
+        "fresh": account["lengths"].get("fresh_ratio"),
         "shortest": longest["survival"][0],
         "longest": longest["survival"][-1],
         "ks": lengths["ks"],

@@ -20,9 +20,9 @@ EXAMPLES = """examples:
   delaysim bias runs/simulated_async --format csv
 """
 HEADS = {
-    "ratio": "trained/\ngenerated", "shortest": "shortest\ntenth", "longest": "longest\ntenth", "ks": "KS\n",
-    "dropped": "dropped\n", "delay_mean": "delay\nmean", "delay_max": "\nmax", "reward_ratio": "reward\nratio",
-    "accuracy": "accuracy\n",
+    "ratio": "trained/\ngenerated", "fresh": "trained/\nfirst", "shortest": "shortest\ntenth",
+    "longest": "longest\ntenth", "ks": "KS\n", "dropped": "dropped\n", "delay_mean": "delay\nmean",
+    "delay_max": "\nmax", "reward_ratio": "reward\nratio", "accuracy": "accuracy\n",
 }  # fmt: skip
 """Columns, by measure."""
 SHARES = ("shortest", "longest", "dropped")
@@ -70,7 +70,7 @@ def _window(cell: "Cell") -> str:
 def _table(found: "Sequence[Cell]") -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("\ncell")
-    shown = [name for name in HEADS if any(cell.mean(name) is not None for cell in found)]
+    shown = [name for name in HEADS if _tells(name, found)]
     for name in shown:
         table.add_column(HEADS[name], justify="right")
     table.add_column("\nseeds", justify="right")
@@ -78,6 +78,12 @@ def _table(found: "Sequence[Cell]") -> Table:
         label = cell.label + ("" if _window(cell) == "steady" else " *")
         table.add_row(label, *(_text(name, cell.mean(name)) for name in shown), str(len(cell.runs)))
     return table
+
+
+def _tells(name: str, found: "Sequence[Cell]") -> bool:
+    """Whether a column has something in it; prompts' first groups are all groups where none goes again."""
+    means = [cell.mean(name) for cell in found]
+    return any(means) and (name != "fresh" or means != [cell.mean("ratio") for cell in found])
 
 
 def _text(name: str, value: tuple[float, float] | None) -> str:
@@ -93,6 +99,8 @@ def _text(name: str, value: tuple[float, float] | None) -> str:
 
 def _notes(found: "Sequence[Cell]") -> list[str]:
     lines = ["", "tenths: of the groups, by their longest response: the share of each that was trained"]
+    if _tells("fresh", found):
+        lines.append("trained/first: of prompts that are launched again only the first group counts as generated")
     if any(len(cell.runs) > 1 for cell in found):
         lines.append("±: 95 % interval over seeds")
     if any(_window(cell) != "steady" for cell in found):

@@ -29,11 +29,6 @@ class Account:
     filled: Mapping[str, float]
     """Groups in the system, mean over time: generating, scoring, ready. A mini-batch under way has left it."""
 
-    @property
-    def binding(self) -> str:
-        """What holds generation for most of the run."""
-        return max(self.held, key=lambda name: self.held[name])
-
 
 def account(rows: Mapping[str, Column], law: Law, poll: ArrayLike, publish: ArrayLike) -> Account:
     """The account of a finished run. `rows`: columns of `group_rows`; `poll`, `publish`: ticks by update."""
@@ -66,7 +61,7 @@ def _held(column: Mapping[str, IntArray], law: Law, end: int) -> dict[str, int]:
 
 
 def _at_look_ahead(flow: "_Flow", law: Law) -> NDArray[np.bool_]:
-    """Whether launched - dropped - trained and published = (eta + 1) * B."""
+    """Whether launched - dropped - trained and published = (eta + 1) * B; a first replay may need more."""
     if law.look_ahead is None:
         return np.zeros(len(flow.width), bool)
     away = flow.count("launch") - flow.count("dropped") - flow.count("returned")

@@ -48,11 +48,6 @@ class Tilt:
         """Trained over generated mean; NaN where the latter is not positive."""
         return self.trained / self.generated if self.generated > 0 else float("nan")
 
-    @property
-    def culprit(self) -> str:
-        """The fate that moves the mean most."""
-        return max(self.parts, key=lambda fate: abs(self.parts[fate]), default="never")
-
 
 def tilt(values: Column, fate: Column) -> Tilt:
     """Compare the trained groups with all of them.

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from delaysim.clock import Law
 from delaysim.clock.account import account, optimiser_steps
@@ -32,7 +33,8 @@ def write_account(
     """Write the account of a finished run into its directory.
 
     `rows`: columns of `group_rows`. `lengths` and, where they are known, `rewards`: [groups, G] of the groups that were
-    generated. `in_flight`: recount the delays by token. `simulated`: false for a run whose times were measured.
+    generated. `in_flight`: recount the delays by token. `simulated`: false where no clock
+    made the delays.
     """
     found = {**_samples(rows, lengths, law, rewards), **_delays(rows, law)}
     end = ledger.publish[-1]
@@ -43,7 +45,9 @@ def write_account(
         found |= {name: _shares(ticks, end) for name, ticks in (("held", spent.held), ("learner", spent.learner))}
         found["filled"] = dict(spent.filled)
     if in_flight:
-        found["token_lags"] = asdict(token_lags(rows, lengths, law, ledger.publish))
+        counted = _counted(rows, law)[: len(lengths)]
+        late = {name: column[: len(lengths)][counted] for name, column in rows.items()}
+        found["token_lags"] = asdict(token_lags(late, lengths[counted], law, ledger.publish))
     write_json(path / FILE, found)
 
 
@@ -72,13 +76,12 @@ def _tilt(tilt: Tilt) -> dict[str, Any]:
 
 def _delays(rows: Mapping[str, Column], law: Law) -> dict[str, Any]:
     """The delay that came of the look-ahead asked for, in the steady state where there is one."""
-    trained = rows["update"] >= 0
-    steady = trained & (rows["update"] >= law.steady_from)
-    delay = rows["delay"][steady if steady.any() else trained]
+    counted = _counted(rows, law)
+    delay = rows["delay"][counted]
     steps_mean, steps_max = optimiser_steps(delay, law.steps)
     return {
         "delay": {
-            "steady": bool(steady.any()),
+            "steady": bool(rows["update"].max() >= law.steady_from),
             "mean": float(delay.mean()),
             "p90": float(np.percentile(delay, 90)),
             "max": int(delay.max()),
@@ -87,6 +90,12 @@ def _delays(rows: Mapping[str, Column], law: Law) -> dict[str, Any]:
             "steps_max": steps_max,
         }
     }
+
+
+def _counted(rows: Mapping[str, Column], law: Law) -> NDArray[np.bool_]:
+    """Groups trained in the steady state; all that were trained where a run has none."""
+    steady = rows["update"] >= law.steady_from
+    return steady if steady.any() else rows["update"] >= 0
 
 
 def _shares(ticks: Mapping[str, int], end: int) -> dict[str, float]:

@@ -53,7 +53,9 @@ def closing_lines(found: Numbers, law: Numbers, recorded: bool = False) -> list[
 
 
 def asked_for(found: Numbers, law: Numbers) -> list[str]:
-    """The delay that came, next to the look-ahead and the age that were asked for."""
+    """The delay that came, next to the look-ahead and the age that were asked for; empty where no clock was asked."""
+    if "held" not in found:
+        return []
     delay, eta, steps = found["delay"], law["look_ahead"], law.get("steps", 1)
     ages = [law[name] for name in ("age_max", "abort_age") if law.get(name) is not None]
     asked = "no look-ahead" if eta is None else f"a look-ahead of {eta}"
@@ -145,7 +147,7 @@ def _lengths(found: Numbers) -> list[str]:
     ratios = f"{_ratio(lengths['run'])} (whole run), {_ratio(policy)} ({lengths['policy']}); KS {policy['ks']:.3f}"
     tenths = f"the shortest tenth of groups: {survival[0]:.0%} trained; the longest: {survival[-1]:.0%}"
     lines = [f"trained/generated {ratios}", tenths]
-    if (fresh := lengths["fresh_ratio"]) is not None and fresh != policy["ratio"]:
+    if (fresh := lengths.get("fresh_ratio")) is not None and fresh != policy["ratio"]:
         lines.append(f"trained/first groups of the prompts {fresh:.3f}: some were launched again")
     return _titled("lengths", lines)
 

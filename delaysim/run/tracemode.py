@@ -58,7 +58,8 @@ def _write(cfg: Config, path: Path) -> None:
     table = lengths.of_ledger(clock.ledger, generated)
     write_trace(path / "trace.parquet", rows, table)
     write_clock(path / "clock.parquet", clock.ledger)
-    write_account(path, clock.ledger, rows, table, law, in_flight=cfg.clock.in_flight == "account")
+    in_flight, simulated = cfg.clock.in_flight == "account", cfg.suite_name != REPLAY
+    write_account(path, clock.ledger, rows, table, law, in_flight=in_flight, simulated=simulated)
     save_config(cfg, path / "config.yaml")
     trained = rows["update"][:generated] >= 0
     write_json(path / "manifest.json", {"schema": SCHEMA, "identity": identity(cfg), "law": asdict(law)})

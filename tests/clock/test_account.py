@@ -31,7 +31,6 @@ def test_a_fixed_delay_below_c_gen_is_held_by_look_ahead_all_the_time(delay):
     found, total = of(Law(200, 8, delay, 85.0, 1.0)), fixed_delay_sim_time(200, delay, 85.0, 1.0)
     assert found.end == total * TICKS
     assert found.held["look-ahead"] == found.end
-    assert found.binding == "look-ahead"
     assert found.learner == {"updating": 200 * TICKS, "syncing": 0, "waiting": (total - 200) * TICKS}
 
 
@@ -82,7 +81,7 @@ def test_arrivals_hold_only_while_nothing_waits_for_a_worker():
 
 
 @given(runs())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_shares_add_up_and_agree_with_every_instant(run):
     found = account(run.rows, run.law, run.ledger.poll, run.ledger.publish)
     assert sum(found.held.values()) == sum(found.learner.values()) == found.end
@@ -113,7 +112,7 @@ def by_instants(run):
     for start, stop in pairwise(times):
         launched = sum(launch <= start for launch in ledger.launch)
         away = launched - sum(t <= start for t in drops + back)
-        full = law.look_ahead is not None and away == (law.look_ahead + 1) * law.fresh
+        full = law.look_ahead is not None and away >= (law.look_ahead + 1) * law.fresh
         working = sum(a <= start < b for a, b in zip(ledger.launch, freed, strict=True))
         busy = law.workers is not None and working == law.workers
         idle = law.arrivals is not None and sum(t <= start for t in columns["submit"]) == launched
@@ -124,7 +123,7 @@ def by_instants(run):
 
 
 @given(runs())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_without_arrivals_and_a_ramp_something_holds_at_every_instant(run):
     found = account(run.rows, run.law, run.ledger.poll, run.ledger.publish)
     if run.law.arrivals is None and run.law.start != "ramp":

@@ -49,7 +49,7 @@ def test_two_responses_of_unequal_length_by_hand():
 
 
 @given(runs())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_lags_agree_with_a_recount_version_by_version(run):
     found = token_lags(run.rows, run.lengths, run.law, run.ledger.publish, edges=(0, 1, 2, 4))
     spread, newest = recounted(run)
@@ -86,7 +86,7 @@ def recounted(run):
 
 
 @given(runs())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_the_versions_at_the_sampler_are_those_of_the_launches(run):
     ticks, versions = sampler_versions(run.law, run.ledger.publish)
     at_launch = [sum(tick <= launch for tick in ticks) for launch in run.ledger.launch]

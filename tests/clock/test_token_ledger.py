@@ -60,7 +60,7 @@ def test_every_fate_is_a_kind_but_the_unknown_one():
 
 
 @given(runs())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_the_books_close_whatever_the_policies(run):
     found = token_ledger(run.rows, run.lengths, np.array(run.ledger.due), run.end)
     closed = tuple(map(sum, zip(found.trained, found.dropped, found.in_system, strict=True)))
@@ -73,7 +73,7 @@ def test_the_books_close_whatever_the_policies(run):
 
 
 @given(runs())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_made_tokens_are_those_of_each_response_at_its_own_pace(run):
     ledger = run.ledger
     made = tokens_made(run.rows, run.lengths, np.array(ledger.due), run.end)
