@@ -23,8 +23,8 @@ ROWS = 48
 """Slots drawn, spread evenly where there are more."""
 LINES = 60
 """Publishes in a window that are drawn as lines; more would be a grey field."""
-INCHES = 0.085
-"""Height of a row."""
+INCHES, LEAST = 0.085, 2.2
+"""Height of a row, and of all rows at least."""
 MAP = plt.get_cmap("viridis_r")
 """Older is darker: it holds for colour-blind readers and in grey."""
 NOT_TRAINED: dict[str, Any] = {"facecolor": "#D9D9D9", "edgecolor": "white"}
@@ -35,12 +35,13 @@ LEARNER, SYNC = "#333333", "#A0A0A0"
 def draw(record: Record, views: Sequence[tuple[str, Window]], stem: str) -> str:
     """Write STEM.svg and STEM.png, a panel for each (name, window). Returns the title."""
     rows = _rows(record)
-    size = 13 if len(views) > 1 else 10, INCHES * (len(rows) + 6) + 1
+    size = 13 if len(views) > 1 else 10, max(INCHES * (len(rows) + 6), LEAST) + 1
     figure, axes = plt.subplots(1, len(views), figsize=size, squeeze=False, sharey=True)
     colours = ScalarMappable(_norm(record), MAP)
     for ax, (name, window) in zip(axes[0], views, strict=True):
         _panel(ax, record, rows, window, colours)
-        ax.set_xlabel(f"simulated time ({record.unit})" + (f": {name}" if name else ""))
+        time = "time (s)" if record.unit == "s" else "simulated time (units)"
+        ax.set_xlabel(time + (f": {name}" if name else ""))
     axes[0, 0].set_ylabel("generation slot")
     _legend(figure, axes[0], record, colours)
     return framed(figure, _title(record), _caption(record, rows, views), stem)
