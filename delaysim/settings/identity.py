@@ -38,7 +38,7 @@ NO_RESULT = ("workers",)
 def identity(cfg: Config) -> dict[str, Any]:
     """The settings that decide a run's rows, contents in place of paths; equal settings are the same run."""
     shared = {"suite": cfg.suite_name, "clock": _clock(cfg), "B": cfg.B, "G": cfg.G, "N": cfg.updates, "seed": cfg.seed}
-    shared |= {"delays": _content(asdict(cfg.delays))} if cfg.suite_name == REPLAY else {}
+    shared |= {"delays": _delays(cfg)} if cfg.suite_name == REPLAY else {}
     if cfg.mode == "trace":
         steps = {} if cfg.learner.updates_per_batch == 1 else {"steps": cfg.learner.updates_per_batch}
         return {**shared, "lengths": _lengths(cfg), "pilot_seed": cfg.model.seed, **steps}
@@ -204,6 +204,12 @@ def _lengths(cfg: Config) -> dict[str, Any]:
     if cfg.clock.zero_variance == "kept":
         del values["flat"]
     return values
+
+
+def _delays(cfg: Config) -> dict[str, Any]:
+    """Recorded delays by what the file holds; short, since reports name runs of several files by it."""
+    settings = _content(asdict(cfg.delays))
+    return settings | {"path": settings["path"][:12]}
 
 
 def _content(settings: dict[str, Any]) -> dict[str, Any]:

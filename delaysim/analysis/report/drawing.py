@@ -26,6 +26,8 @@ STYLE: Any = {
 }  # fmt: skip
 LETTER = 0.6
 """Width of a letter over its height, generously."""
+LABEL = 26
+"""Letters of a label beside a line at most."""
 
 
 def draw(
@@ -51,7 +53,12 @@ def draw_wide(paint: Callable[[Axes], str], right: float, title: str = "") -> Pa
 
 def room(labels: Sequence[str]) -> float:
     """Pixels that labels beside the ends of lines take."""
-    return 14 + LETTER * FONT * max((len(text) for text in labels), default=0)
+    return 14 + LETTER * FONT * max((len(shortened(text)) for text in labels), default=0)
+
+
+def shortened(label: str) -> str:
+    """A label that leaves room for the axes beside it."""
+    return label if len(label) <= LABEL else f"{label[: LABEL - 1]}…"
 
 
 def label_lines(ax: Axes, ends: Sequence[tuple[str, float, float, str]]) -> None:
@@ -66,7 +73,7 @@ def label_lines(ax: Axes, ends: Sequence[tuple[str, float, float, str]]) -> None
     heights = _within(spread([y for y, *_ in known], gap), low, high)
     place = max((x for _, x, _, _ in known), default=0.0)
     for height, (_, _, text, colour) in zip(heights, known, strict=True):
-        ax.annotate(text, (place, 10**height if log else height), xytext=(7, 0), textcoords="offset points",
+        ax.annotate(shortened(text), (place, 10**height if log else height), xytext=(7, 0), textcoords="offset points",
                     color=colour, va="center", annotation_clip=False)  # fmt: skip
 
 
