@@ -15,6 +15,7 @@ from delaysim.settings.clock_checks import check_clock
 from delaysim.settings.config import AUTO, MEASURED, SINKS, Config, LognormalConf
 from delaysim.settings.models import TinyModelConf
 from delaysim.settings.replay import check_replay
+from delaysim.settings.preset import check_preset
 from delaysim.settings.training_checks import check_training
 from delaysim.tasks.prompts import check_template
 
@@ -24,6 +25,7 @@ def check(cfg: Config) -> None:
     _suite(cfg)
     _choices(cfg)
     _finite("", cfg)
+    check_preset(cfg)
     _numbers(cfg)
     _devices(cfg)
     check_clock(cfg)

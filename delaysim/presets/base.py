@@ -1,0 +1,79 @@
+"""What presets share: how a knob is declared and written, and what a law offers to those that look for the nearest."""
+
+from collections.abc import Iterator
+from dataclasses import field, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from delaysim.clock.law import Law
+from delaysim.errors import UserError
+
+Column = NDArray[Any]
+NEMO = "NVIDIA-NeMo/RL, nemo_rl/algorithms/async_utils/staleness_sampler.py and examples/configs, 2026-08-22"
+NEMO_BATCH = ("grpo.num_prompts_per_step={B}", "grpo.num_generations_per_prompt={G}")
+NEMO_SWAPS = "Weights are swapped during generation; a group counts with those of its start."
+
+
+def knob(default: Any, written: str, what: str) -> Any:
+    """A field of `Knobs`: its default, how the system writes it with {} for the value, and what it is, with unit."""
+    return field(default=default, metadata={"written": written, "what": what})
+
+
+def knobs_of(knobs: Any) -> dict[str, Any]:
+    """The knobs that have a value, by name."""
+    return {f.name: getattr(knobs, f.name) for f in fields(knobs) if f.metadata and getattr(knobs, f.name) is not None}
+
+
+def in_words(knobs: Any) -> str:
+    """Name and knobs, e.g. areal: max_head_offpolicyness=2."""
+    return f"{knobs.name}: {', '.join(f'{key}={_text(value)}' for key, value in knobs_of(knobs).items()) or 'no knobs'}"
+
+
+def written(knobs: Any) -> Iterator[str]:
+    """Every knob that has a value, as the system writes it."""
+    values = knobs_of(knobs)
+    for f in fields(knobs):
+        if f.name in values:
+            yield f.metadata["written"].format(_text(values[f.name]))
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def updates(update: Column, version: Column, *_: Any) -> Column:
+    """n - s, as the clock counts."""
+    return update - version
+
+
+def syncs(update: Column, version: Column, every: int) -> Column:
+    """Weight syncs between the sampler's weights and the learner's at an update."""
+    return np.asarray(update // every - version // every)
+
+
+def look_ahead(law: Law, system: str) -> int:
+    """The law's look-ahead [updates]. Raises UserError where it has none."""
+    if law.look_ahead is None:
+        raise UserError(f"clock.eta=none: {system} always limits how far generation runs ahead; give a look-ahead")
+    return law.look_ahead
+
+
+def oldest(law: Law, system: str) -> int:
+    """Bound on the delay [updates]: the age at which groups go, else the look-ahead. Raises UserError without either."""
+    ages = [age for age in (law.age_max, law.abort_age, law.look_ahead) if age is not None]
+    if not ages:
+        raise UserError(f"{system} bounds the oldest delay: give clock.age_max, clock.abort_age or a look-ahead")
+    return min(ages)
+
+
+def at_once(law: Law) -> int:
+    """Groups in generation at once [groups]: the law's limit, or what its look-ahead lets be there."""
+    free = (law.look_ahead or 0) + 1
+    return free * law.groups_per_update if law.workers is None else law.workers
+
+
+def unless(default: int, value: int) -> int | None:
+    """The value, None where it is the default anyway."""
+    return None if value == default else value
