@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from delaysim.clock.law import Law
+from delaysim.clock.ready import STRICT
 from delaysim.errors import UserError
 
 Column = NDArray[Any]
@@ -62,10 +63,27 @@ def look_ahead(law: Law, system: str) -> int:
 
 def oldest(law: Law, system: str) -> int:
     """Bound on the delay [updates]: the age at which groups go, else the look-ahead. Raises UserError without either."""
-    ages = [age for age in (law.age_max, law.abort_age, law.look_ahead) if age is not None]
-    if not ages:
+    limit = law.look_ahead if (age := age_limit(law)) is None else age
+    if limit is None:
         raise UserError(f"{system} bounds the oldest delay: give clock.age_max, clock.abort_age or a look-ahead")
-    return min(ages)
+    return limit
+
+
+def age_limit(law: Law) -> int | None:
+    """No group older than this is trained on [updates]; None = groups do not go by age."""
+    return min((age for age in (law.age_max, law.abort_age) if age is not None), default=None)
+
+
+def bound(law: Law) -> str:
+    """What the law holds the delay to, in words."""
+    if (age := age_limit(law)) is not None:
+        return f"no delay above {age}: older groups go, and long responses with them"
+    if law.look_ahead is None:
+        return "no bound on the delay: what is in generation and in the queue decides"
+    if law.order in STRICT:
+        return f"no delay above {law.look_ahead + law.sync_every - 1}: the learner waits for what comes first"
+    mean = law.look_ahead + (law.sync_every - 1) / 2
+    return f"a mean delay of {mean:g} while the look-ahead binds; single delays are not bounded"
 
 
 def at_once(law: Law) -> int:

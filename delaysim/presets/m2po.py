@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from delaysim.clock.law import Law
-from delaysim.presets.base import Column, knob, look_ahead, syncs, unless
+from delaysim.presets.base import Column, knob, look_ahead, syncs
 
 SYSTEM, SOURCE = "M2PO", "Infini-AI-Lab/M2PO, verl/trainer/ppo/ray_trainer.py and train-scripts/, 2025-10-08"
 FIXED = ("actor_rollout_ref.rollout.n={G}",)
@@ -21,7 +21,9 @@ class Knobs:
 
     name: str = "m2po"
     stale_iteration: int = knob(0, "+data.stale_iteration={}", "iterations that a batch waits; 64 = 256 updates there")
-    train_batch_size: int | None = knob(None, "data.train_batch_size={}", "prompts in an iteration; null = 4 mini-batches")
+    train_batch_size: int | None = knob(
+        None, "data.train_batch_size={}", "prompts in an iteration; null = 4 mini-batches"
+    )
     ppo_mini_batch_size: int | None = knob(
         None, "actor_rollout_ref.actor.ppo_mini_batch_size={}", "prompts in an update; null = B"
     )
@@ -47,4 +49,4 @@ def nearest(law: Law) -> Knobs:
     """The look-ahead in iterations, to the nearest whole one."""
     waits = int(look_ahead(law, SYSTEM) / law.sync_every + 0.5)
     batch = law.groups_per_update
-    return Knobs(stale_iteration=waits, train_batch_size=unless(4 * batch, law.sync_every * batch))
+    return Knobs(stale_iteration=waits, train_batch_size=law.sync_every * batch, ppo_mini_batch_size=batch)

@@ -20,7 +20,9 @@ class Knobs:
     """Of async_rl."""
 
     name: str = "nemo_ready_first"
-    max_staleness_versions: int = knob(1, "async_rl.sampler.max_staleness_versions={}", "batches that generation may run ahead")
+    max_staleness_versions: int = knob(
+        1, "async_rl.sampler.max_staleness_versions={}", "batches that generation may run ahead"
+    )
     max_inflight_prompts: int | None = knob(
         None, "async_rl.max_inflight_prompts={}", "groups in generation at once; null = num_prompts_per_step, here B"
     )

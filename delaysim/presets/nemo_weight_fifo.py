@@ -20,7 +20,9 @@ class Knobs:
     """Of async_rl."""
 
     name: str = "nemo_weight_fifo"
-    max_staleness_versions: int = knob(1, "async_rl.sampler.max_staleness_versions={}", "look-ahead, and oldest weights trained on [versions]")
+    max_staleness_versions: int = knob(
+        1, "async_rl.sampler.max_staleness_versions={}", "look-ahead, and oldest weights trained on [versions]"
+    )
     max_inflight_prompts: int | None = knob(
         None, "async_rl.max_inflight_prompts={}", "groups in generation at once; null = num_prompts_per_step, here B"
     )

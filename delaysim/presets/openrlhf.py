@@ -6,7 +6,10 @@ from delaysim.clock.law import Law
 from delaysim.errors import UserError
 from delaysim.presets.base import knob, look_ahead, updates
 
-SYSTEM, SOURCE = "OpenRLHF", "OpenRLHF/OpenRLHF, openrlhf/trainer/ppo_trainer_async.py and openrlhf/cli/train_ppo_ray.py, 2026-08-13"
+SYSTEM, SOURCE = (
+    "OpenRLHF",
+    "OpenRLHF/OpenRLHF, openrlhf/trainer/ppo_trainer_async.py and openrlhf/cli/train_ppo_ray.py, 2026-08-13",
+)
 FIXED = ("--train.async_enable", "--rollout.batch_size {B}", "--rollout.n_samples_per_prompt {G}")
 UNIT, COUNTS = "batches", "batch trained minus batches trained when it was started (it has no count of its own)"
 DIFFERS = (

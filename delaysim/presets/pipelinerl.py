@@ -6,8 +6,11 @@ from delaysim.clock.law import Law
 from delaysim.errors import UserError
 from delaysim.presets.base import Column, at_once, knob, syncs
 
-SYSTEM, SOURCE = "PipelineRL", "ServiceNow/PipelineRL, pipelinerl/actor.py, pipelinerl/preprocess.py and conf/, 2026-06-19"
-FIXED = ("attempts={G}", "finetune.train_batch_size * finetune.gradient_accumulation_passes: {B} * {G} samples")
+SYSTEM, SOURCE = (
+    "PipelineRL",
+    "ServiceNow/PipelineRL, pipelinerl/actor.py, pipelinerl/preprocess.py and conf/, 2026-06-19",
+)
+FIXED = ("attempts={G}", "# finetune.train_batch_size * finetune.gradient_accumulation_passes = {R}")
 UNIT, COUNTS = "samples", "samples trained at the last weight update minus the same at generation"
 DIFFERS = (
     "Weights are swapped during generation, every token has a version of its own.",

@@ -7,7 +7,7 @@ from delaysim.presets.base import at_once, knob, oldest, updates
 
 SYSTEM = "prime-rl"
 SOURCE = "PrimeIntellect-ai/prime-rl, src/prime_rl/orchestrator and its configs, 2026-08-21"
-FIXED = ("orchestrator.batch_size = {B} * {G}", "orchestrator.group_size = {G}")
+FIXED = ("orchestrator.batch_size = {R}", "orchestrator.group_size = {G}")
 UNIT, COUNTS = "steps", "(step - 1) minus oldest version in the rollout, with steps from 1"
 DIFFERS = (
     "A batch is put together and shipped one step before it is trained on (TARGET_LAG = 1, no setting); here it is "

@@ -5,7 +5,10 @@ from dataclasses import dataclass
 from delaysim.clock.law import Law
 from delaysim.presets.base import at_once, knob, look_ahead, unless, updates
 
-SYSTEM, SOURCE = "SkyRL", "NovaSky-AI/SkyRL, skyrl/train/fully_async_trainer.py and skyrl/train/config/config.py, 2026-08-21"
+SYSTEM, SOURCE = (
+    "SkyRL",
+    "NovaSky-AI/SkyRL, skyrl/train/fully_async_trainer.py and skyrl/train/config/config.py, 2026-08-21",
+)
 FIXED = ("trainer.policy_mini_batch_size={B}", "generator.n_samples_per_prompt={G}")
 UNIT, COUNTS = "steps", "global step of training minus global step at the start of generation"
 DIFFERS = (
@@ -39,5 +42,6 @@ def workers(knobs: Knobs, B: int, G: int) -> int:
 def nearest(law: Law) -> Knobs:
     """Its look-ahead is the law's."""
     eta = look_ahead(law, SYSTEM)
-    limit = min(768, law.groups_per_update * (eta + 1))
-    return Knobs(max_staleness_steps=eta, num_parallel_generation_workers=unless(limit, min(limit, at_once(law))))
+    limit = law.groups_per_update * (eta + 1)
+    at_default = min(768, limit)
+    return Knobs(max_staleness_steps=eta, num_parallel_generation_workers=unless(at_default, min(limit, at_once(law))))

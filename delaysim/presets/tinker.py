@@ -6,7 +6,7 @@ from delaysim.clock.law import Law
 from delaysim.presets.base import knob, oldest, updates
 
 SYSTEM, SOURCE = "Tinker cookbook", "thinking-machines-lab/tinker-cookbook, tinker_cookbook/rl/train.py, 2026-08-19"
-FIXED = ("AsyncConfig(groups_per_batch={B})",)
+FIXED = ("groups_per_batch={B}", "group_size={G}")
 UNIT, COUNTS = "steps", "batch trained minus step of the sampling client at the start"
 DIFFERS = (
     "Its documents describe pacing in place of drops (sampling_steps_ahead): clock.eta with clock.order=version here.",
@@ -21,7 +21,7 @@ class Knobs:
 
     name: str = "tinker"
     max_steps_off_policy: int = knob(
-        4, "AsyncConfig(max_steps_off_policy={})", "oldest group trained on [steps]; required there, 4 in its guide"
+        4, "max_steps_off_policy={}", "oldest group trained on [steps]; required there, 4 in its guide"
     )
 
 

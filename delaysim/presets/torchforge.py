@@ -6,7 +6,7 @@ from delaysim.clock.law import Law
 from delaysim.presets.base import at_once, knob, oldest, updates
 
 SYSTEM, SOURCE = "torchforge", "meta-pytorch/torchforge, src/forge/actors/replay_buffer.py and apps/grpo, 2025-11-15"
-FIXED = ("local_batch_size: {B} * {G}", "group_size: {G}")
+FIXED = ("local_batch_size: {R}", "group_size: {G}")
 UNIT, COUNTS = "policy versions", "version trained minus version that generated"
 DIFFERS = (
     "Responses are drawn from the buffer one by one, so a group can be split over updates; here groups are drawn.",

@@ -7,7 +7,7 @@ from delaysim.errors import UserError
 from delaysim.presets.base import Column, knob, oldest, syncs, unless
 
 SYSTEM, SOURCE = "TRL AsyncGRPO", "huggingface/trl, trl/experimental/async_grpo, 2026-07-24"
-FIXED = ("--num_generations {G}", "--per_device_train_batch_size, --gradient_accumulation_steps: {B} * {G} samples a step")
+FIXED = ("--num_generations {G}", "# per_device_train_batch_size * gradient_accumulation_steps * processes = {R}")
 UNIT, COUNTS = "weight syncs", "weight version trained minus weight version that generated"
 DIFFERS = (
     "Samples are queued, judged and dropped one by one; here groups are.",

@@ -7,7 +7,11 @@ from delaysim.errors import UserError
 from delaysim.presets.base import updates
 
 SYSTEM, SOURCE = "verl, one step off", "verl-project/verl, verl/experimental/one_step_off_policy, 2026-08-22"
-FIXED = ("python -m verl.experimental.one_step_off_policy.main_ppo", "data.train_batch_size={B}", "actor_rollout_ref.rollout.n={G}")
+FIXED = (
+    "python -m verl.experimental.one_step_off_policy.main_ppo",
+    "data.train_batch_size={B}",
+    "actor_rollout_ref.rollout.n={G}",
+)
 UNIT, COUNTS = "parameter versions", "version trained minus version that generated"
 DIFFERS = ("It has no staleness setting: every batch but the first is exactly one step off.",)
 staleness = updates

@@ -22,10 +22,10 @@ from delaysim.tasks.prompts import check_template
 
 def check(cfg: Config) -> None:
     """Raise UserError at the first setting that cannot be meant."""
+    check_preset(cfg)
     _suite(cfg)
     _choices(cfg)
     _finite("", cfg)
-    check_preset(cfg)
     _numbers(cfg)
     _devices(cfg)
     check_clock(cfg)

@@ -4,7 +4,7 @@ from typing import Any
 
 from delaysim.errors import UserError
 from delaysim.presets import discover
-from delaysim.presets.base import knobs_of
+from delaysim.presets.base import in_words, knobs_of
 from delaysim.settings.bounds import at_least
 from delaysim.settings.config import Config
 
@@ -20,6 +20,8 @@ def check_preset(cfg: Config) -> None:
         raise UserError(f"+preset={cfg.preset.name}: is of the suite {SUITE}; drop +suite={cfg.suite_name}")
     for name, value in knobs_of(cfg.preset).items():
         at_least(f"preset.{name}", value, 0)
+    if cfg.clock.workers is not None and cfg.clock.workers < 1:
+        raise UserError(f"+preset={in_words(cfg.preset)} leaves nothing in generation; give larger numbers")
 
 
 def own(name: str, knobs: Any, groups: int, group_size: int) -> Any:
