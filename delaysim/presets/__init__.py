@@ -4,7 +4,7 @@ A file defines
 
     Knobs                                    the settings of the system, by its names and with its defaults
     SYSTEM, SOURCE, DIFFERS                  its name, where that was read, what it does that the clock does not
-    FIXED                                    what else has to be written into its configuration, with {B}, {G} and {R}, their product
+    FIXED                                    what else belongs into its configuration; {R} is {B} times {G}
     UNIT, COUNTS                             its own count of staleness: the unit, and what is subtracted from what
     staleness(update, version, knobs, B, G)  that count, from arrays over consumed groups
     nearest(law)                             the knobs that come closest to a law; raises UserError where none do

@@ -22,8 +22,10 @@ class Knobs:
 
     name: str = "areal"
     max_head_offpolicyness: int = knob(
-        0, "rollout.max_head_offpolicyness={}", "versions that generation may run ahead: running + accepted <= (it + version + 1) * batch"
-    )  # fmt: skip
+        0,
+        "rollout.max_head_offpolicyness={}",
+        "versions that generation may run ahead: running + accepted <= (it + version + 1) * batch",
+    )
     max_concurrent_rollouts: int | None = knob(
         None, "rollout.max_concurrent_rollouts={}", "groups in generation at once; null = consumer_batch_size, here B"
     )

@@ -18,7 +18,7 @@ NEMO_SWAPS = "Weights are swapped during generation; a group counts with those o
 
 
 def knob(default: Any, written: str, what: str) -> Any:
-    """A field of `Knobs`: its default, how the system writes it with {} for the value, and what it is, with unit."""
+    """A field of `Knobs`: its default, how the system writes it, {} for the value, and what it is, with unit."""
     return field(default=default, metadata={"written": written, "what": what})
 
 
@@ -33,10 +33,10 @@ def in_words(knobs: Any) -> str:
 
 
 def written(knobs: Any) -> Iterator[str]:
-    """Every knob that has a value, as the system writes it."""
+    """Every knob that has a value, as the system writes it; a flag, where it is on."""
     values = knobs_of(knobs)
     for f in fields(knobs):
-        if f.name in values:
+        if f.name in values and ("{}" in f.metadata["written"] or values[f.name]):
             yield f.metadata["written"].format(_text(values[f.name]))
 
 
@@ -45,7 +45,7 @@ def _text(value: Any) -> str:
 
 
 def updates(update: Column, version: Column, *_: Any) -> Column:
-    """n - s, as the clock counts."""
+    """Updates from one to the other, n - s, as the clock counts."""
     return update - version
 
 
@@ -62,7 +62,7 @@ def look_ahead(law: Law, system: str) -> int:
 
 
 def oldest(law: Law, system: str) -> int:
-    """Bound on the delay [updates]: the age at which groups go, else the look-ahead. Raises UserError without either."""
+    """Bound on the delay [updates]: the age at which groups go, else the look-ahead. Raises UserError without."""
     limit = law.look_ahead if (age := age_limit(law)) is None else age
     if limit is None:
         raise UserError(f"{system} bounds the oldest delay: give clock.age_max, clock.abort_age or a look-ahead")

@@ -9,7 +9,7 @@ SYSTEM, SOURCE = "M2PO", "Infini-AI-Lab/M2PO, verl/trainer/ppo/ray_trainer.py an
 FIXED = ("actor_rollout_ref.rollout.n={G}",)
 UNIT, COUNTS = "iterations", "iteration trained minus iteration generated"
 DIFFERS = (
-    "The delay is exact, in iterations: of an iteration's k updates, the j-th from 0 has a delay of k * stale_iteration + j.",
+    "The delay is exact, in iterations: the j-th (from 0) of an iteration's k updates has k * stale_iteration + j.",
     "Generation and training take turns, so its time is not that of this clock.",
     "Its first iterations only generate; here nothing is generated that is not needed, and versions are the same.",
 )

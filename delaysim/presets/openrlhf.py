@@ -26,7 +26,7 @@ class Knobs:
     name: str = "openrlhf"
     async_queue_size: int = knob(1, "--train.async_queue_size {}", "batches in generation or in the queue at most")
     partial_rollout_enable: bool = knob(
-        False, "--train.partial_rollout_enable={}", "whether generation goes on through a weight sync"
+        False, "--train.partial_rollout_enable", "whether generation goes on through a weight sync"
     )
 
 

@@ -11,7 +11,7 @@ UNIT, COUNTS = "parameter syncs", "parameter version trained minus version that 
 DIFFERS = (
     "staleness_threshold is a share of extra samples, not an age: (1 + it) * samples per sync may be there at a sync; "
     "the look-ahead is that share in updates, to the nearest whole one.",
-    "Those samples may all start at the sync; here a mini-batch of them starts after each update, with the same weights.",
+    "They may all start at the sync; here a mini-batch of them starts after each update, with the same weights.",
     "Its queue holds as much as may be there, so its rule to drop the oldest never acts.",
     "partial_rollout interrupts generation at a sync and goes on under the new weights.",
 )
