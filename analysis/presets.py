@@ -50,9 +50,8 @@ the mean length of trained responses over that of generated ones:
 UPDATES = 400
 
 
-def page() -> str:
-    """The whole page."""
-    configs = {name: composed([f"+preset={name}", *SETTING]) for name in discover()}
+def page(configs: dict[str, Config]) -> str:
+    """The whole page, of every preset at its defaults."""
     rows = "".join(f"{_row(name, cfg)}\n" for name, cfg in configs.items())
     parts = "\n".join(_section(name, module) for name, module in discover().items())
     return HEAD.format(targets=", ".join(f"`{name}`" for name in targets()), updates=UPDATES) + rows + "\n" + parts
@@ -89,5 +88,5 @@ def _knob(field: Any) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page())
+    PAGE.write_text(page({name: composed([f"+preset={name}", *SETTING]) for name in discover()}))
     print(PAGE)

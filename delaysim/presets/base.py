@@ -80,6 +80,8 @@ def bound(law: Law) -> str:
         return f"no delay above {age}: older groups go, and long responses with them"
     if law.look_ahead is None:
         return "no bound on the delay: what is in generation and in the queue decides"
+    if law.look_ahead == 0:
+        return f"no delay above {law.sync_every - 1}: nothing is started ahead"
     if law.order in STRICT:
         return f"no delay above {law.look_ahead + law.sync_every - 1}: the learner waits for what comes first"
     mean = law.look_ahead + (law.sync_every - 1) / 2

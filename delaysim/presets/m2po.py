@@ -6,7 +6,7 @@ from delaysim.clock.law import Law
 from delaysim.presets.base import Column, knob, look_ahead, syncs
 
 SYSTEM, SOURCE = "M2PO", "Infini-AI-Lab/M2PO, verl/trainer/ppo/ray_trainer.py and train-scripts/, 2025-10-08"
-FIXED = ("actor_rollout_ref.rollout.n={G}",)
+FIXED = ("actor_rollout_ref.actor.ppo_mini_batch_size={B}", "actor_rollout_ref.rollout.n={G}")
 UNIT, COUNTS = "iterations", "iteration trained minus iteration generated"
 DIFFERS = (
     "The delay is exact, in iterations: the j-th (from 0) of an iteration's k updates has k * stale_iteration + j.",
@@ -24,15 +24,11 @@ class Knobs:
     train_batch_size: int | None = knob(
         None, "data.train_batch_size={}", "prompts in an iteration; null = 4 mini-batches"
     )
-    ppo_mini_batch_size: int | None = knob(
-        None, "actor_rollout_ref.actor.ppo_mini_batch_size={}", "prompts in an update; null = B"
-    )
 
 
 def sync_every(knobs: Knobs, B: int, G: int) -> int:
     """Updates in an iteration."""
-    mini = knobs.ppo_mini_batch_size or B
-    return max(1, (knobs.train_batch_size or 4 * mini) // mini)
+    return max(1, (knobs.train_batch_size or 4 * B) // B)
 
 
 def eta(knobs: Knobs, B: int, G: int) -> int:
@@ -48,5 +44,4 @@ def staleness(update: Column, version: Column, knobs: Knobs, B: int, G: int) -> 
 def nearest(law: Law) -> Knobs:
     """The look-ahead in iterations, to the nearest whole one."""
     waits = int(look_ahead(law, SYSTEM) / law.sync_every + 0.5)
-    batch = law.groups_per_update
-    return Knobs(stale_iteration=waits, train_batch_size=law.sync_every * batch, ppo_mini_batch_size=batch)
+    return Knobs(stale_iteration=waits, train_batch_size=law.sync_every * law.groups_per_update)
