@@ -6,7 +6,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from delaysim.cli.export import POLICY, composed, simulated
+from delaysim.cli.export import POLICY, preset_config, simulated
 from delaysim.presets import discover, targets
 from delaysim.presets.base import bound
 from delaysim.run.tracemode import length_law, settled_law
@@ -14,7 +14,7 @@ from delaysim.settings.config import Config
 from delaysim.settings.identity import DEFAULTS
 
 PAGE = Path(__file__).parent.parent / "docs/presets.md"
-SETTING = ("C_gen=4",)
+SETTING = {"C_gen": 4, "updates": 400}
 """Generation fast enough that the look-ahead binds where slots allow."""
 HEAD = """# Real systems by name
 
@@ -50,8 +50,9 @@ the mean length of trained responses over that of generated ones:
 UPDATES = 400
 
 
-def page(configs: dict[str, Config]) -> str:
+def page() -> str:
     """The whole page, of every preset at its defaults."""
+    configs = {name: preset_config(name, SETTING, {}) for name in discover()}
     rows = "".join(f"{_row(name, cfg)}\n" for name, cfg in configs.items())
     parts = "\n".join(_section(name, module) for name, module in discover().items())
     return HEAD.format(targets=", ".join(f"`{name}`" for name in targets()), updates=UPDATES) + rows + "\n" + parts
@@ -88,5 +89,5 @@ def _knob(field: Any) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page({name: composed([f"+preset={name}", *SETTING]) for name in discover()}))
+    PAGE.write_text(page())
     print(PAGE)

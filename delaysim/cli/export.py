@@ -2,12 +2,15 @@
 
 import argparse
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from hydra import compose, initialize_config_dir
 from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from delaysim.cli.hydra_errors import translate
@@ -90,24 +93,39 @@ def _parser() -> argparse.ArgumentParser:
 
 def _asked(words: list[str]) -> tuple[Config, Law]:
     """The configuration and its law, of settings or of a run directory."""
+    from delaysim.cli.compose import to_config
+
     if len(words) == 1 and "=" not in words[0]:
         cfg, manifest = load_config(Path(words[0]) / "config.yaml"), Path(words[0]) / "manifest.json"
         if manifest.exists() and (law := read_json(manifest).get("law")):
             return cfg, law_from(law)
     else:
-        cfg = composed(words)
+        cfg = to_config(composed(words))
     return cfg, settled_law(cfg, length_law(cfg))
 
 
-def composed(words: list[str]) -> Config:
-    """The configuration of some settings, as a trace. Raises UserError."""
-    from delaysim.cli.compose import to_config
+def composed(words: list[str]) -> DictConfig:
+    """Hydra's composition of some settings, as a trace. Raises UserError."""
+    import delaysim.cli.compose  # noqa: F401 - registers schemas and resolvers
 
     try:
         with initialize_config_dir(str(conf_dir()), version_base="1.3"):
-            return to_config(compose("config", [*words, "mode=trace"]))
+            return compose("config", [*words, "mode=trace"])
     except (HydraException, OmegaConfBaseException) as error:
         raise UserError(translate(error)) from error
+
+
+composed_preset = cache(lambda name: composed([f"+preset={name}"]))
+
+
+def preset_config(name: str, settings: dict[str, Any], knobs: dict[str, Any]) -> Config:
+    """The configuration of a preset with some knobs and other settings. Raises UserError."""
+    from delaysim.cli.compose import to_config
+
+    changed = deepcopy(composed_preset(name))
+    for key, value in {**settings, **{f"preset.{key}": value for key, value in knobs.items()}}.items():
+        OmegaConf.update(changed, key, value)
+    return to_config(changed)
 
 
 # the nearest
@@ -144,8 +162,7 @@ def _distance(law: Law, export: Exported) -> tuple[int, bool]:
 
 def with_preset(cfg: Config, knobs: Any) -> Config:
     """The configuration with the clock's policy of a preset, and durations that follow lengths as real ones do."""
-    words = [f"preset.{key}={str(value).lower()}" for key, value in knobs_of(knobs).items()]
-    theirs = composed([f"+preset={knobs.name}", *words, f"B={cfg.B}", f"G={cfg.G}"])
+    theirs = preset_config(knobs.name, {"B": cfg.B, "G": cfg.G}, knobs_of(knobs))
     policy = {name: getattr(theirs.clock, name) for name in POLICY}
     clock = replace(cfg.clock, **policy, lam=cfg.clock.lam or 1.0)
     return replace(cfg, mode="trace", suite_name=theirs.suite_name, D=None, preset=knobs, clock=clock)

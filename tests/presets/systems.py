@@ -1,33 +1,22 @@
 """Presets composed once and then changed, and their traces."""
 
-from copy import deepcopy
-from functools import cache
+from dataclasses import fields
 from typing import NamedTuple
 
 import numpy as np
-from hydra import compose, initialize_config_dir
-from omegaconf import OmegaConf
 
-from delaysim.cli.compose import to_config
+from delaysim.cli.export import preset_config
 from delaysim.clock.lengths import KeyedLengths
 from delaysim.clock.trace import group_rows, run_alone
+from delaysim.presets import discover
 from delaysim.run.tracemode import length_law, settled_law
-from delaysim.settings.places import conf_dir
-
-
-@cache
-def composed(name):
-    with initialize_config_dir(str(conf_dir()), version_base="1.3"):
-        return compose("config", [f"+preset={name}", "mode=trace", "C_gen=4", "updates=400"])
 
 
 def config(name, **settings):
     """A preset with some knobs changed; other settings are written with __ for a dot."""
-    changed = deepcopy(composed(name))
-    for key, value in settings.items():
-        own = key in changed.preset
-        OmegaConf.update(changed, f"preset.{key}" if own else key.replace("__", "."), value)
-    return to_config(changed)
+    own = settings.keys() & {field.name for field in fields(discover()[name].Knobs)}
+    others = {key.replace("__", "."): value for key, value in settings.items() if key not in own}
+    return preset_config(name, {"C_gen": 4, "updates": 300, **others}, {key: settings[key] for key in own})
 
 
 def law_of(cfg):
@@ -47,7 +36,7 @@ class Trace(NamedTuple):
 
     @property
     def steady(self):
-        return self.delay[self.update >= 200]
+        return self.delay[self.update >= 100]
 
 
 def traced(cfg):

@@ -6,7 +6,7 @@ import pytest
 from systems import config, law_of
 
 from delaysim.__main__ import entry
-from delaysim.cli.export import POLICY
+from delaysim.cli.export import POLICY, export
 from delaysim.errors import UserError
 from delaysim.presets import discover, family, targets
 from delaysim.presets.base import knobs_of, written
@@ -81,6 +81,7 @@ def test_a_fixed_delay_in_areals_words_says_what_it_is_not(capsys):
     assert "order: one delay for all was asked for, it has submit" in said
 
 
+@pytest.mark.slow
 def test_a_fixed_delay_finds_the_sampler_that_keeps_it(capsys):
     knobs, said = exported(capsys, "nemo", "+suite=fixed_delay", "D=8", "C_gen=4")
     assert {"async_rl.sampler.name=in_order", "async_rl.sampler.max_lookahead_versions=8"} <= set(knobs)
@@ -88,11 +89,13 @@ def test_a_fixed_delay_finds_the_sampler_that_keeps_it(capsys):
     assert "was asked for" not in said
 
 
+@pytest.mark.slow
 def test_one_step_off_is_found_where_it_is_asked_for(capsys):
     knobs, _ = exported(capsys, "verl", "+suite=fixed_delay", "D=1", "C_gen=4")
     assert knobs[0] == "python -m verl.experimental.one_step_off_policy.main_ppo"
 
 
+@pytest.mark.slow
 def test_a_traced_run_is_exported_by_its_folder(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert entry(["mode=trace", "+preset=tinker", "updates=40", "C_gen=4"]) == 0
@@ -112,9 +115,6 @@ def test_a_traced_run_is_exported_by_its_folder(tmp_path, capsys, monkeypatch):
     (["areal", "+suite=simulated_async", "clock.eta=none", "clock.workers=8"], "clock.eta=none: AReaL always limits"),
 ])  # fmt: skip
 def test_what_does_not_come_close_is_refused_in_one_line(words, reason):
-    with pytest.raises(UserError, match=".") as refused:
-        from delaysim.cli.export import export
-
+    with pytest.raises(UserError, match=re.escape(reason)) as refused:
         export(["--to", *words])
-    assert reason in str(refused.value)
     assert "\n" not in str(refused.value)

@@ -1,10 +1,11 @@
 """What each preset makes of its knobs, and the characteristic of its kind: what it holds the delay to."""
 
+import re
 from dataclasses import fields
 
 import numpy as np
 import pytest
-from systems import composed, config, law_of, traced
+from systems import config, law_of, traced
 
 from delaysim.errors import UserError
 from delaysim.presets import discover
@@ -55,6 +56,7 @@ def test_every_system_has_a_preset_and_every_preset_a_system():
         assert (cfg.preset.name, cfg.suite_name, cfg.clock.lam) == (name, "simulated_async", 1.0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", discover())
 def test_every_knob_is_read(name):
     before = config(name).clock
@@ -98,13 +100,13 @@ def test_a_bound_on_age_holds_the_maximum_and_drops_long_responses(name, knobs, 
     trace = traced(config(name, **knobs))
     assert trace.delay.max() == most
     assert trace.steady.mean() < most - 0.2
-    assert trace.length_ratio < 0.93
+    assert trace.length_ratio < 0.97
 
 
 def test_a_ring_that_drops_its_oldest_does_not_look_at_lengths():
-    trace = traced(config("pipelinerl", llm_max_rollouts=1024, C_gen=1))
+    trace = traced(config("pipelinerl", llm_max_rollouts=256, C_gen=1))
     assert trace.delay.max() > 2
-    assert trace.length_ratio == pytest.approx(1, abs=0.02)
+    assert trace.length_ratio == pytest.approx(1, abs=0.03)
 
 
 IN_ORDER = [
@@ -123,10 +125,9 @@ def test_systems_that_wait_for_what_comes_first_hold_every_delay(name, knobs, mo
     assert trace.length_ratio == pytest.approx(1, abs=0.02)
 
 
-@pytest.mark.parametrize("seed", [0, 1])
 @pytest.mark.parametrize("lam", [0.0, 1.0])
-def test_verl_one_step_off_is_exactly_one_step_off(seed, lam):
-    trace = traced(config("verl_one_step", seed=seed, lam=lam))
+def test_verl_one_step_off_is_exactly_one_step_off(lam):
+    trace = traced(config("verl_one_step", lam=lam))
     assert np.array_equal(trace.delay, np.minimum(trace.update, 1))
 
 
@@ -134,9 +135,8 @@ def test_verl_one_step_off_is_exactly_one_step_off(seed, lam):
     ("verl_fully_async", {"staleness_threshold": 0.0, "trigger_parameter_sync_step": 1}),  # verl #4449
     ("areal", {"max_head_offpolicyness": 0}),
     ("roll", {"async_generation_ratio": 0.0}),
-    ("prime_rl", {"max_off_policy_steps": 0}),
+    ("prime_rl", {"max_off_policy_steps": 0, "max_inflight": 64}),
     ("skyrl", {"max_staleness_steps": 0}),
-    ("nemo_in_order", {"max_lookahead_versions": 0}),
 ])  # fmt: skip
 def test_no_staleness_asked_for_is_none(name, knobs):
     assert set(traced(config(name, **knobs)).delay) == {0}
@@ -150,18 +150,18 @@ def test_m2po_delays_whole_iterations_exactly():
 
 
 @pytest.mark.parametrize(("name", "knobs", "counts"), [
-    ("areal", {}, [0, 5, 3, 7]),
-    ("prime_rl", {}, [0, 5, 3, 7]),
-    ("verl_fully_async", {}, [0, 2, 0, 2]),
-    ("verl_fully_async", {"require_batches": 2}, [0, 1, 0, 1]),
-    ("trl_async", {"weight_sync_steps": 2}, [0, 3, 1, 4]),
-    ("pipelinerl", {}, [0, 320, 192, 448]),
-    ("pipelinerl", {"weight_update_interval": 128}, [0, 384, 128, 512]),
-    ("slime", {"update_weights_interval": 4}, [0, 2, 0, 2]),
-    ("m2po", {"stale_iteration": 1}, [0, 2, 0, 2]),
+    ("areal", {}, [0, 5, 3, 19]),
+    ("prime_rl", {}, [0, 5, 3, 19]),
+    ("verl_fully_async", {}, [0, 1, 0, 4]),
+    ("verl_fully_async", {"require_batches": 2}, [0, 1, 0, 2]),
+    ("trl_async", {"weight_sync_steps": 2}, [0, 2, 1, 9]),
+    ("pipelinerl", {}, [0, 320, 192, 1216]),
+    ("pipelinerl", {"weight_update_interval": 128}, [0, 256, 128, 1152]),
+    ("slime", {"update_weights_interval": 4}, [0, 1, 0, 4]),
+    ("m2po", {"stale_iteration": 1}, [0, 1, 0, 4]),
 ])  # fmt: skip
 def test_own_counts_of_staleness(name, knobs, counts):
-    update, version = np.array([0, 9, 7, 11]), np.array([0, 4, 4, 4])
+    update, version = np.array([0, 9, 7, 27]), np.array([0, 4, 4, 8])
     cfg = config(name, **knobs)
     assert discover()[name].staleness(update, version, cfg.preset, cfg.B, cfg.G).tolist() == counts
 
@@ -175,8 +175,8 @@ def test_the_same_clock_is_the_same_run():
 
 
 def test_the_clock_can_still_be_set():
-    assert composed("areal").clock.order == "submit"
-    assert config("areal", clock__order="lifo", clock__eta=3).clock.eta == 3
+    cfg = config("areal", clock__order="lifo", clock__eta=3)
+    assert (cfg.clock.order, cfg.clock.eta, cfg.clock.workers) == ("lifo", 3, 8)
 
 
 @pytest.mark.parametrize(("name", "settings", "words"), [
@@ -186,7 +186,6 @@ def test_the_clock_can_still_be_set():
     ("verl_fully_async", {"trigger_parameter_sync_step": 0}, "clock.sync_every=0: give 1 or more"),
 ])  # fmt: skip
 def test_what_cannot_be_meant_is_refused_in_one_line(name, settings, words):
-    with pytest.raises(UserError, match=".") as refused:
+    with pytest.raises(UserError, match=re.escape(words)) as refused:
         config(name, **settings)
-    assert words in str(refused.value)
     assert "\n" not in str(refused.value)
