@@ -138,7 +138,9 @@ def to_config(composed: DictConfig) -> Config:
     if composed.get("suite_name") is None and composed.get("preset") is not None:
         composed.suite_name = SUITE
     if composed.get("suite_name") is None:
-        names = "+suite=fixed_delay, +suite=simulated_async, +suite=no_delay, +suite=measured, +suite=replay, +preset=NAME"
+        names = (
+            "+suite=fixed_delay, +suite=simulated_async, +suite=no_delay, +suite=measured, +suite=replay, +preset=NAME"
+        )
         raise UserError(f"no suite chosen: add one of {names}")
     try:
         cfg = OmegaConf.to_object(composed)

@@ -41,6 +41,8 @@ POLICY = ("eta", "order", "queue_drop", "age_max", "abort_age", "timeout", "requ
 """Settings of the clock that a system decides; costs and durations belong to the machine."""
 FAR = 2
 """A mean delay more than so many times the other, and one update, is not close."""
+SUITES = ("fixed_delay", "simulated_async", "no_delay")
+"""Suites whose delays follow from rules."""
 LEAST, MOST = 400, 4000
 """Updates of the traces that are compared."""
 
@@ -97,10 +99,13 @@ def _asked(words: list[str]) -> tuple[Config, Law]:
 
     if len(words) == 1 and "=" not in words[0]:
         cfg, manifest = load_config(Path(words[0]) / "config.yaml"), Path(words[0]) / "manifest.json"
-        if manifest.exists() and (law := read_json(manifest).get("law")):
+        known = cfg.suite_name in SUITES and manifest.exists()
+        if known and (law := read_json(manifest).get("law")):
             return cfg, law_from(law)
     else:
         cfg = to_config(composed(words))
+    if cfg.suite_name not in SUITES:
+        raise UserError(f"the suite {cfg.suite_name} has no rules to export: choose one of {', '.join(SUITES)}")
     return cfg, settled_law(cfg, length_law(cfg))
 
 

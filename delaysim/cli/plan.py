@@ -28,8 +28,7 @@ from delaysim.run.provenance import cpu
 from delaysim.run.records import read_rows
 from delaysim.settings.behaviour import recomputes
 from delaysim.settings.chosen import chosen_estimator
-from delaysim.settings.config import AUTO, REPLAY, Config, LognormalConf
-from delaysim.settings.config import AUTO, FREE, Config, LognormalConf
+from delaysim.settings.config import AUTO, FREE, REPLAY, Config, LognormalConf
 from delaysim.settings.identity import identity, model_name, needs_pilot, run_path
 from delaysim.settings.models import TinyModelConf
 
@@ -189,7 +188,6 @@ def _weights(cfg: Config) -> float:
 def _sim_time(cfg: Config) -> float | None:
     if cfg.suite_name == REPLAY:
         return cfg.updates * cfg.learner.updates_per_batch * cfg.clock.C_update
-    if cfg.clock.lam > 0 or cfg.clock.workers is not None or cfg.clock.eta == AUTO:
     if cfg.clock.lam > 0 or cfg.clock.workers is not None or cfg.clock.eta in (AUTO, FREE):
         return None
     return fixed_delay_sim_time(cfg.updates, int(cfg.clock.eta), cfg.clock.C_gen, cfg.clock.C_update)

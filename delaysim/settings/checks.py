@@ -14,8 +14,8 @@ from delaysim.settings.bounds import above, at_least, between, one_of
 from delaysim.settings.clock_checks import check_clock
 from delaysim.settings.config import AUTO, MEASURED, SINKS, Config, LognormalConf
 from delaysim.settings.models import TinyModelConf
-from delaysim.settings.replay import check_replay
 from delaysim.settings.preset import check_preset
+from delaysim.settings.replay import check_replay
 from delaysim.settings.training_checks import check_training
 from delaysim.tasks.prompts import check_template
 
