@@ -11,6 +11,7 @@ from delaysim.errors import UserError
 from delaysim.presets import discover, family, targets
 from delaysim.presets.base import knobs_of, written
 
+pytestmark = pytest.mark.slow
 THERE_AND_BACK = [
     ("areal", {"max_head_offpolicyness": 3, "max_concurrent_rollouts": 24}),
     ("skyrl", {"max_staleness_steps": 7}),
@@ -81,7 +82,6 @@ def test_a_fixed_delay_in_areals_words_says_what_it_is_not(capsys):
     assert "order: one delay for all was asked for, it has submit" in said
 
 
-@pytest.mark.slow
 def test_a_fixed_delay_finds_the_sampler_that_keeps_it(capsys):
     knobs, said = exported(capsys, "nemo", "+suite=fixed_delay", "D=8", "C_gen=4")
     assert {"async_rl.sampler.name=in_order", "async_rl.sampler.max_lookahead_versions=8"} <= set(knobs)
@@ -89,13 +89,11 @@ def test_a_fixed_delay_finds_the_sampler_that_keeps_it(capsys):
     assert "was asked for" not in said
 
 
-@pytest.mark.slow
 def test_one_step_off_is_found_where_it_is_asked_for(capsys):
     knobs, _ = exported(capsys, "verl", "+suite=fixed_delay", "D=1", "C_gen=4")
     assert knobs[0] == "python -m verl.experimental.one_step_off_policy.main_ppo"
 
 
-@pytest.mark.slow
 def test_a_traced_run_is_exported_by_its_folder(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert entry(["mode=trace", "+preset=tinker", "updates=40", "C_gen=4"]) == 0
