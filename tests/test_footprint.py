@@ -183,7 +183,7 @@ def test_adapters_leave_the_frozen_weights_alone():
 
 @pytest.mark.parametrize(("name", "fits"), [("qwen3_1b7", True), ("qwen3_4b", False), ("qwen3_8b", True)])
 def test_the_plan_says_whether_a_model_fits_80_gb(name, fits):
-    line = plan_one(preset(name, "plan.memory_gb=80")).memory[0]
+    line = plan_one(preset(name, "plan.memory_gb=80")).notes[0]
     assert ("fits 80 GB" in line) == fits
     assert ("does NOT fit 80 GB" in line) != fits
     assert "plan.memory_gb=80 says whether" in memory_lines(preset(name, "devices=[cuda:63]"))[0]

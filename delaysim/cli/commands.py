@@ -11,6 +11,7 @@ from delaysim.cli.budget import budget
 from delaysim.cli.check_estimator import check_estimator
 from delaysim.cli.compare import compare
 from delaysim.cli.evaluate import evaluate
+from delaysim.cli.export import export
 from delaysim.cli.grade import grade
 from delaysim.cli.import_ import import_
 from delaysim.cli.predict import predict
@@ -49,6 +50,7 @@ COMMANDS: dict[str, Callable[[list[str]], int]] = {
     "report": report,
     "screen": screen,
     "timeline": timeline,
+    "export": export,
     "evaluate": evaluate,
     "import": import_,
     "grade": grade,

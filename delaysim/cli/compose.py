@@ -31,6 +31,7 @@ from delaysim.settings.checks import check
 from delaysim.settings.config import SHARED_RECIPE, Config, register
 from delaysim.settings.identity import run_path
 from delaysim.settings.places import conf_dir
+from delaysim.settings.preset import SUITE, own
 
 console = plain_console()
 
@@ -63,6 +64,11 @@ def engine_dtype(precision: str) -> str | None:
     return "bfloat16" if precision == "bf16_autocast" else None
 
 
+def of_preset(number: str, *, _root_: DictConfig) -> Any:
+    """A number of the clock as the chosen preset makes it of its knobs."""
+    return own(number, OmegaConf.to_object(_root_.preset), _root_.B, _root_.G)
+
+
 def recipe(kind: str, estimator: str, what: str) -> str:
     """The advantage or aggregation of the chosen recipe."""
     module = discover().get(estimator) if kind == "published" else None
@@ -87,6 +93,7 @@ def prepare() -> None:
     OmegaConf.register_new_resolver("first", first, replace=True)
     OmegaConf.register_new_resolver("groups", groups, replace=True)
     OmegaConf.register_new_resolver("one_plus", one_plus, replace=True)
+    OmegaConf.register_new_resolver("own", of_preset, replace=True)
     OmegaConf.register_new_resolver("recipe", recipe, replace=True)
     OmegaConf.register_new_resolver("engine_dtype", engine_dtype, replace=True)
     register()
@@ -128,8 +135,12 @@ def train_cell(words: str, cfg: Config) -> Outcome:
 
 def to_config(composed: DictConfig) -> Config:
     """The composed configuration as dataclasses, checked. Raises UserError."""
+    if composed.get("suite_name") is None and composed.get("preset") is not None:
+        composed.suite_name = SUITE
     if composed.get("suite_name") is None:
-        names = "+suite=fixed_delay, +suite=simulated_async, +suite=no_delay, +suite=measured, +suite=replay"
+        names = (
+            "+suite=fixed_delay, +suite=simulated_async, +suite=no_delay, +suite=measured, +suite=replay, +preset=NAME"
+        )
         raise UserError(f"no suite chosen: add one of {names}")
     try:
         cfg = OmegaConf.to_object(composed)

@@ -4,6 +4,7 @@ import difflib
 import re
 from dataclasses import fields
 
+from delaysim.presets import discover
 from delaysim.settings.config import Config
 
 
@@ -26,10 +27,19 @@ def _chain(error: BaseException | None) -> str:
 
 def _unknown_key(found: "re.Match[str]", text: str) -> str:
     key = found[1]
+    if key.startswith("preset."):
+        return _unknown_knob(key.removeprefix("preset."))
     known = [field.name for field in fields(Config)]
     near = difflib.get_close_matches(key.split(".")[0], known, n=1, cutoff=0.4)
     hint = f"did you mean {near[0]}? " if near and near[0] != key else ""
     return f"{key}: there is no such setting; {hint}delaysim --help lists them, --cfg job shows all"
+
+
+def _unknown_knob(name: str) -> str:
+    known = {field.name for module in discover().values() for field in fields(module.Knobs)}
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f"did you mean preset.{near[0]}? " if near and near[0] != name else ""
+    return f"preset.{name}: the preset chosen has no such knob; {hint}docs/presets.md lists them"
 
 
 def _unknown_choice(found: "re.Match[str]", text: str) -> str:

@@ -10,6 +10,7 @@ from rich.table import Table
 
 from delaysim.clock.law import fixed_delay_sim_time
 from delaysim.files import read_json
+from delaysim.presets.base import in_words
 from delaysim.ratios import BYTES_PER_TOKEN
 from delaysim.run.footprint import (
     OVERHEAD,
@@ -27,7 +28,7 @@ from delaysim.run.provenance import cpu
 from delaysim.run.records import read_rows
 from delaysim.settings.behaviour import recomputes
 from delaysim.settings.chosen import chosen_estimator
-from delaysim.settings.config import AUTO, REPLAY, Config, LognormalConf
+from delaysim.settings.config import AUTO, FREE, REPLAY, Config, LognormalConf
 from delaysim.settings.identity import identity, model_name, needs_pilot, run_path
 from delaysim.settings.models import TinyModelConf
 
@@ -61,8 +62,8 @@ class Planned:
     """Of it, at most, token log-probabilities for `delaysim screen` [bytes]."""
     sim_time: float | None
     source: str
-    memory: list[str]
-    """What it needs on its device and whether that fits, as lines."""
+    notes: list[str]
+    """Its preset; what it needs on its device and whether that fits; as lines."""
 
 
 def plan_one(cfg: Config) -> Planned:
@@ -83,7 +84,7 @@ def plan_one(cfg: Config) -> Planned:
         ratios=_ratios(cfg),
         sim_time=_sim_time(cfg),
         source=source,
-        memory=memory_lines(cfg),
+        notes=[*preset_lines(cfg), *memory_lines(cfg)],
     )
 
 
@@ -106,7 +107,7 @@ def print_plan(planned: list[Planned], console: Console) -> None:
         f"{_size(sum(p.disk for p in todo))} on disk; times from {', '.join(sorted({p.source for p in planned}))}",
         markup=False,
     )
-    for lines in dict.fromkeys(tuple(p.memory) for p in planned):
+    for lines in dict.fromkeys(tuple(p.notes) for p in planned):
         for line in lines:
             console.print(line, markup=False)
 
@@ -143,6 +144,8 @@ def _evaluated(cfg: Config) -> int:
 
 def _in_system(cfg: Config) -> int:
     """Groups generated and never trained on."""
+    if cfg.clock.eta == FREE:
+        return cfg.clock.workers or -(-(cfg.clock.slots or 0) // cfg.G)
     if cfg.clock.lam == 0:
         return 0
     eta = cfg.clock.eta if cfg.clock.eta != AUTO else cfg.clock.C_gen * (1 + 0.9 * cfg.clock.lam) / cfg.clock.C_update
@@ -185,7 +188,7 @@ def _weights(cfg: Config) -> float:
 def _sim_time(cfg: Config) -> float | None:
     if cfg.suite_name == REPLAY:
         return cfg.updates * cfg.learner.updates_per_batch * cfg.clock.C_update
-    if cfg.clock.lam > 0 or cfg.clock.workers is not None or cfg.clock.eta == AUTO:
+    if cfg.clock.lam > 0 or cfg.clock.workers is not None or cfg.clock.eta in (AUTO, FREE):
         return None
     return fixed_delay_sim_time(cfg.updates, int(cfg.clock.eta), cfg.clock.C_gen, cfg.clock.C_update)
 
@@ -219,6 +222,11 @@ def _cost(run: Path) -> tuple[float, float] | None:
     if not updates or not launches:
         return None
     return sum(row["wall_s"] for row in updates) / launches, tokens / launches
+
+
+def preset_lines(cfg: Config) -> list[str]:
+    """The preset and its knobs, where there is one."""
+    return [] if cfg.preset is None else [f"preset         {in_words(cfg.preset)}"]
 
 
 def memory_lines(cfg: Config) -> list[str]:

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from delaysim.accuracy import Accuracy
 from delaysim.clock.law import Law
+from delaysim.presets.base import in_words
 from delaysim.run.status import StatusFile
 from delaysim.settings.config import MEASURED, REPLAY, Config
 from delaysim.settings.replay import replay_text
@@ -162,6 +163,8 @@ class Display:
         )
         if cfg.suite_name == REPLAY:
             self.say(f"delays: {replay_text(cfg)}")
+        if cfg.preset is not None:
+            self.say(f"preset {in_words(cfg.preset)}")
         if law.lam:
             self.say(f"look-ahead {law.look_ahead} updates, L_ref {law.l_ref:.4g} tokens")
 
@@ -202,6 +205,8 @@ def requested_delay(cfg: Config) -> str:
         return f"as it comes, look-ahead {cfg.clock.eta}"
     if cfg.suite_name == REPLAY:
         return f"as recorded, {cfg.delays.column} of {Path(str(cfg.delays.path)).name}"
+    if cfg.preset is not None:
+        return f"as in {cfg.preset.name}, lam={cfg.clock.lam:g}"
     return "0" if cfg.suite_name == "no_delay" else f"by length, lam={cfg.clock.lam:g}"
 
 

@@ -15,6 +15,7 @@ from delaysim.files import read_json, write_json
 from delaysim.run.account import read_account, write_account
 from delaysim.run.account_lines import account_lines
 from delaysim.run.clocks import replay_of
+from delaysim.run.owncount import own_count
 from delaysim.run.progress import requested_delay
 from delaysim.run.records import SCHEMA
 from delaysim.run.tracefile import write_clock, write_trace
@@ -85,6 +86,7 @@ def _report(cfg: Config, path: Path, console: Console) -> None:
         f"sim time       {m['sim_time']:,.1f} units, {m['sim_time'] / cfg.updates:.3f} per update; "
         f"learner busy {m['busy']:.1%}",
         *account_lines(read_account(path), law, recorded=cfg.suite_name == REPLAY),
+        *own_count(cfg, path),
         f"trace          {path / 'trace.parquet'}",
     ]
     for line in lines:

@@ -14,6 +14,7 @@ from delaysim.settings.bounds import above, at_least, between, one_of
 from delaysim.settings.clock_checks import check_clock
 from delaysim.settings.config import AUTO, MEASURED, SINKS, Config, LognormalConf
 from delaysim.settings.models import TinyModelConf
+from delaysim.settings.preset import check_preset
 from delaysim.settings.replay import check_replay
 from delaysim.settings.training_checks import check_training
 from delaysim.tasks.prompts import check_template
@@ -21,6 +22,7 @@ from delaysim.tasks.prompts import check_template
 
 def check(cfg: Config) -> None:
     """Raise UserError at the first setting that cannot be meant."""
+    check_preset(cfg)
     _suite(cfg)
     _choices(cfg)
     _finite("", cfg)

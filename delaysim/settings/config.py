@@ -299,11 +299,13 @@ class Config:
     checkpoint: CheckpointConf = field(default_factory=CheckpointConf)
     record: RecordConf = field(default_factory=RecordConf)
     plan: PlanConf = field(default_factory=PlanConf)
+    preset: Any = None
+    """Knobs of a real system that the clock is set by (delaysim/presets); null = none."""
 
 
 def register() -> None:
     """Give Hydra the schemas that the files of `conf/` name. The estimators bring their own."""
-    from delaysim import estimators, rules
+    from delaysim import estimators, presets, rules
 
     store = ConfigStore.instance().store
     store(name="base_config", node=Config)
@@ -317,6 +319,7 @@ def register() -> None:
             **{name: module.Params for name, module in estimators.discover().items()},
         },
         "rule": {name: module.Params for name, module in rules.discover().items()},
+        "preset": {name: module.Knobs for name, module in presets.discover().items()},
     }
     for group, nodes in schemas.items():
         for name, node in nodes.items():

@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 from omegaconf import OmegaConf
 
-from delaysim import estimators, rules
+from delaysim import estimators, presets, rules
 from delaysim.errors import UserError
 from delaysim.files import write_atomic
 from delaysim.settings.config import Config, CustomConf, LognormalConf, RecordedConf
@@ -45,6 +45,8 @@ def _build(values: dict[str, Any]) -> Config:
     params = CustomConf if custom else estimators.discover()[values["estimator"]["name"]].Params
     nested["estimator"] = params(**values["estimator"])
     nested["rule"] = rules.discover()[values["rule"]["name"]].Params(**values["rule"])
+    if knobs := values.get("preset"):
+        nested["preset"] = presets.discover()[knobs["name"]].Knobs(**knobs)
     nested["lengths"] = (RecordedConf if "path" in values["lengths"] else LognormalConf)(**values["lengths"])
     return _typed(Config, nested)
 
