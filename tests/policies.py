@@ -22,9 +22,17 @@ POLICIES = {
     "every": ("clock.sync_every=3",),
     "background": ("clock.sync_mode=background", "clock.sync_time=2.5", "clock.abort_age=4"),
     "seldom": ("clock.sync_mode=background", "clock.sync_time=1.5", "clock.sync_every=2", "clock.replay=0.5"),
+    "all": (
+        "clock.sync_mode=background",
+        "clock.sync_time=2.5",
+        "clock.abort_age=4",
+        "clock.requeue=true",
+        "clock.replay=0.5",
+        "clock.zero_variance=replaced",
+    ),
     "replay": ("clock.replay=0.5", "clock.replay_window=3", "clock.age_max=3"),
 }
-"""By name; each with the settings that the run takes besides `COUPLED`."""
+"""By name, each with the settings that the run takes besides `COUPLED`."""
 
 
 def config(name, *overrides):
