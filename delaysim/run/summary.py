@@ -14,8 +14,8 @@ from delaysim.run.records import read_rows
 from delaysim.run.stopwatch import PARTS
 from delaysim.settings.config import MEASURED, REPLAY, Config
 from delaysim.settings.configfile import load_config
-from delaysim.settings.replay import replay_command
 from delaysim.settings.identity import DEFAULTS, POLICIES
+from delaysim.settings.replay import replay_command
 from delaysim.theory import fourth_moment, growth_exponent, rate_exponent
 
 
