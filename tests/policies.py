@@ -18,13 +18,22 @@ POLICIES = {
     "flat": ("clock.zero_variance=replaced", "clock.stat=mean", "clock.order=shortest"),
     "slots": ("lam=0", "clock.slots=10", "clock.speed=[[1,2],[8,12]]", "clock.timeout=24", "clock.requeue=true"),
     "random": ("clock.order=random", "clock.noise=0.5", "clock.arrivals=1.5", "clock.reward_lag=0.5"),
-    "in_order": ("clock.order=in_order", "clock.start=ramp", "clock.workers=5"),
+    "in_order": ("clock.order=in_order", "clock.start=ramp", "clock.workers=5", "clock.coupling=rank", "clock.pilot=8"),
     "every": ("clock.sync_every=3",),
+    "copied": ("clock.sync_every=2", "sampler.dtype=bfloat16", "clock.replay=0.5"),
     "background": ("clock.sync_mode=background", "clock.sync_time=2.5", "clock.abort_age=4"),
     "seldom": ("clock.sync_mode=background", "clock.sync_time=1.5", "clock.sync_every=2", "clock.replay=0.5"),
+    "all": (
+        "clock.sync_mode=background",
+        "clock.sync_time=2.5",
+        "clock.abort_age=4",
+        "clock.requeue=true",
+        "clock.replay=0.5",
+        "clock.zero_variance=replaced",
+    ),
     "replay": ("clock.replay=0.5", "clock.replay_window=3", "clock.age_max=3"),
 }
-"""By name; each with the settings that the run takes besides `COUPLED`."""
+"""By name, each with the settings that the run takes besides `COUPLED`."""
 
 
 def config(name, *overrides):

@@ -250,6 +250,19 @@ def test_a_copy_in_bfloat16_is_counted_with_sampler_hf_too():
     assert peak == max(copied.learner + copied.own, copied.resting + copied.own + copied.kv_cache) + 2e9
 
 
+def test_older_weights_of_a_sampler_are_counted():
+    """Its own copy, and one of what is trained while it is on its way; both are in the checkpoint."""
+    settings = ("model=qwen3_1b7", "task=gsm8k", "task.path=x", "lam=1")
+    plain, every, background = (
+        footprint(make_config(*settings, *lag, suite="simulated_async"))
+        for lag in ((), ("clock.sync_every=2",), ("clock.sync_mode=background", "clock.sync_time=1"))
+    )
+    weights = plain.weights
+    assert (plain.lagging, every.lagging, background.lagging) == (0, weights, 2 * weights)
+    assert every.learner - plain.learner == weights
+    assert (every.checkpoint - plain.checkpoint, background.checkpoint - plain.checkpoint) == (weights, 2 * weights)
+
+
 def test_time_of_a_real_model_follows_its_assumed_speeds():
     """800 updates of 64 responses of 600 tokens, and evaluations; GMC scores its mini-batches a third more,
     and under autocast every launch is scored a third more."""

@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from policies import COUPLED, POLICIES
 from settings import fingerprint, run, small_config
 
 pytestmark = pytest.mark.slow
@@ -15,6 +16,7 @@ pytestmark = pytest.mark.slow
 CASES = {
     "fixed": (("D=3", "updates=12"), "fixed_delay"),
     "coupled": (("updates=12", "clock.pilot=4", "C_gen=5"), "simulated_async"),
+    "policies": ((*COUPLED, *POLICIES["all"]), "simulated_async"),
 }
 
 
@@ -43,9 +45,9 @@ def finish_and_compare(case, path, whole):
     assert fingerprint(path) == whole[case][0]
 
 
-@pytest.mark.parametrize("instant", range(24))
+@pytest.mark.parametrize("instant", range(30))
 def test_killed_at_a_random_instant(instant, whole, context, tmp_path):
-    case = "coupled" if instant % 4 == 3 else "fixed"
+    case = "policies" if instant >= 24 else "coupled" if instant % 4 == 3 else "fixed"
     rng, path = random.Random(instant), tmp_path / "run"
     for _ in range(2):  # killed twice, the second time while it resumes
         process = context.Process(target=run, args=(config(case), path))
@@ -104,6 +106,9 @@ def die_at(place: str, count: int, case: str, path: Path) -> None:
         ("checkpoint", 4, "fixed"),
         ("pointer", 2, "fixed"),
         ("pilot", 2, "coupled"),
+        ("generation", 14, "policies"),
+        ("checkpoint", 7, "policies"),
+        ("pointer", 3, "policies"),
     ],
 )
 def test_killed_in_a_place(place, count, case, whole, context, tmp_path):

@@ -110,6 +110,20 @@ def test_a_chunk_leaves_the_disk_when_all_of_it_is_consumed_and_forgotten(folder
     assert names(folder) == []
 
 
+def test_what_is_dropped_leaves_like_what_is_consumed(folder):
+    """Also what is not here; what is only read stays."""
+    pending = Pending(folder)
+    pending.add([group(4), group(5)])
+    pending.save()
+    assert [g.group for g in pending.get([5, 4])] == [5, 4]
+    pending.discard([4, 9])
+    pending.forget_consumed()
+    assert names(folder) == ["00000004.safetensors"]
+    pending.discard([5])
+    pending.forget_consumed()
+    assert names(folder) == []
+
+
 def test_groups_are_taken_in_the_order_asked_for_and_once(folder):
     pending = Pending(folder)
     pending.add([group(4), group(5), group(6)])

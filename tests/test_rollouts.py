@@ -7,6 +7,7 @@ import pytest
 import torch
 from settings import make_config, rows, run, small_config
 
+from delaysim.clock import Launch
 from delaysim.errors import RunFailed
 from delaysim.policy.model import load_policy
 from delaysim.run.experiment import decoding_of
@@ -54,6 +55,18 @@ def test_seed_and_group_decide_prompt_and_response(policy):
     assert texts(groups[0]) != texts(groups[1])
     prompts = {tuple(g.prompt.tolist()) for s in groups for g in groups[s]}
     assert len(prompts) > 12
+
+
+def test_another_attempt_has_the_prompt_and_other_noise(policy):
+    """Whatever its id: prompt and attempt decide, and the first attempt is what the prompt's own group is."""
+    launch = Launch(4, range(20, 23), [7, 3, 7], [1, 0, 2])
+    made = rollouts(policy)
+    again, first, third = made.take(made.ask(launch))
+    own = {group.group: group for group in made.generate(range(3, 8), 4)}
+    assert [(g.group, g.attempt, g.version) for g in (again, first, third)] == [(20, 1, 4), (21, 0, 4), (22, 2, 4)]
+    assert again.prompt.tolist() == third.prompt.tolist() == own[7].prompt.tolist()
+    assert texts([first]) == texts([own[3]])
+    assert texts([again]) != texts([own[7]]) != texts([third]) != texts([again])
 
 
 def test_a_launch_is_cut_into_chunks_of_whole_groups(policy):

@@ -119,12 +119,13 @@ def test_a_missing_package_is_one_line_that_names_it(base_cache, tmp_path, monke
         ("sampler.sleep=3", "sampler.sleep=3: give a number from 0 to 2"),
         ("sampler.temperature=0.001", "sampler.temperature=0.001: give 0.01 or more"),
         ("sampler.dtype=float16", "sampler.dtype=float16: choose one of float32, bfloat16"),
+        ("clock.sync_every=2", "use sampler=hf, or clock.sync_every=1 clock.sync_mode=blocking"),
         ("behaviour=learner", "behaviour=learner: choose one of auto, recomputed, sampler"),
     ],
 )
 def test_settings_that_cannot_be_meant(override, said):
     with pytest.raises(UserError, match=said.replace(".", r"\.")):
-        small_config("sampler=vllm", override)
+        small_config("sampler=vllm", override, suite="simulated_async")
 
 
 def test_where_an_engine_works_is_not_what_it_draws():

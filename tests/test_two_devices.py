@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from learners import CODEC, tiny_base
+from policies import COUPLED, POLICIES
 from settings import fingerprint, rows, run, small_config
 from stopping import finished, stopped_and_resumed
 
@@ -149,6 +150,8 @@ def alive(pid):
         ("fixed_delay", ("D=2", "sampler.chunk=2", "updates=5")),
         ("fixed_delay", ("D=2", "sampler.dtype=bfloat16", "updates=5")),
         ("simulated_async", ("clock.pilot=4", "C_gen=3")),
+        ("simulated_async", (*COUPLED, *POLICIES["all"])),
+        ("simulated_async", (*COUPLED, *POLICIES["copied"])),
     ],
 )
 def test_two_devices_leave_the_record_of_one(base_cache, tmp_path, suite, overrides):

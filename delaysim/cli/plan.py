@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from delaysim.clock.law import fixed_delay_sim_time
+from delaysim.cli.launches import Launches, decided_by_policies, expected, mean_length
 from delaysim.files import read_json
 from delaysim.presets.base import in_words
 from delaysim.ratios import BYTES_PER_TOKEN
@@ -28,7 +28,7 @@ from delaysim.run.provenance import cpu
 from delaysim.run.records import read_rows
 from delaysim.settings.behaviour import recomputes
 from delaysim.settings.chosen import chosen_estimator
-from delaysim.settings.config import AUTO, FREE, REPLAY, Config, LognormalConf
+from delaysim.settings.config import Config
 from delaysim.settings.identity import identity, model_name, needs_pilot, run_path
 from delaysim.settings.models import TinyModelConf
 
@@ -64,14 +64,16 @@ class Planned:
     source: str
     notes: list[str]
     """Its preset; what it needs on its device and whether that fits; as lines."""
+    policies: str | None = None
+    """What the clock's policies do to the number of responses."""
 
 
 def plan_one(cfg: Config) -> Planned:
     """Estimate one run."""
     path = run_path(cfg)
-    responses, evaluated = cfg.updates * cfg.B * cfg.G, _evaluated(cfg)
+    evaluated, launches = _evaluated(cfg), expected(cfg)
     pilot = cfg.clock.pilot * cfg.G if needs_pilot(cfg) else 0
-    total = responses + _in_system(cfg) * cfg.G + pilot
+    total = launches.groups * cfg.G + pilot
     seconds, tokens, source = _cost_of(cfg, total, evaluated)
     return Planned(
         path=path,
@@ -82,9 +84,10 @@ def plan_one(cfg: Config) -> Planned:
         seconds=seconds,
         disk=_disk(cfg, evaluated),
         ratios=_ratios(cfg),
-        sim_time=_sim_time(cfg),
+        sim_time=launches.sim_time,
         source=source,
         notes=[*preset_lines(cfg), *memory_lines(cfg)],
+        policies=_policies(cfg, launches),
     )
 
 
@@ -107,6 +110,8 @@ def print_plan(planned: list[Planned], console: Console) -> None:
         f"{_size(sum(p.disk for p in todo))} on disk; times from {', '.join(sorted({p.source for p in planned}))}",
         markup=False,
     )
+    for line in dict.fromkeys(p.policies for p in planned if p.policies is not None):
+        console.print(line, markup=False)
     for lines in dict.fromkeys(tuple(p.notes) for p in planned):
         for line in lines:
             console.print(line, markup=False)
@@ -122,18 +127,12 @@ def _cost_of(cfg: Config, responses: int, evaluated: int) -> tuple[float, float,
     if speed is None:
         seconds = cfg.model.seconds_per_update / RESPONSES * (responses + evaluated / 3)
         return seconds, _tokens_bound(cfg, responses), "the model's yaml"
-    length = _mean_length(cfg)
+    length = mean_length(cfg)
     sampled, trained = (responses + evaluated) * length, responses * (length + PROMPT_TOKENS)
     first_look = 0 if chosen_estimator(cfg.estimator).scope == "response" else 1 / 3  # of a pass with gradients
     passes = cfg.learner.updates_per_batch * (1 + first_look) + recomputes(cfg) / 3
     seconds = sampled / getattr(speed, cfg.sampler.kind) + trained * passes / speed.train
     return seconds, responses * length, f"speeds assumed in the model's yaml, {length:.0f} tokens a response"
-
-
-def _mean_length(cfg: Config) -> float:
-    """Assumed mean response [tokens]: of `lengths` where it is a law, within the limit."""
-    mean = cfg.lengths.mean if isinstance(cfg.lengths, LognormalConf) else cfg.sampler.max_new_tokens / 2
-    return min(mean, cfg.sampler.max_new_tokens)
 
 
 def _evaluated(cfg: Config) -> int:
@@ -142,14 +141,17 @@ def _evaluated(cfg: Config) -> int:
     return looks * cfg.evaluation.problems * (1 + cfg.evaluation.samples)
 
 
-def _in_system(cfg: Config) -> int:
-    """Groups generated and never trained on."""
-    if cfg.clock.eta == FREE:
-        return cfg.clock.workers or -(-(cfg.clock.slots or 0) // cfg.G)
-    if cfg.clock.lam == 0:
-        return 0
-    eta = cfg.clock.eta if cfg.clock.eta != AUTO else cfg.clock.C_gen * (1 + 0.9 * cfg.clock.lam) / cfg.clock.C_update
-    return int(float(eta) * cfg.B)
+def _policies(cfg: Config, launches: Launches) -> str | None:
+    """How many responses are generated for those trained on, where the clock's policies decide it."""
+    if not decided_by_policies(cfg):
+        return None
+    if launches.trouble is not None:
+        return f"launches       in a trace with assumed lengths {launches.trouble}"
+    equal = ", no rewards all equal" if cfg.clock.zero_variance != "kept" and not cfg.lengths.flat else ""
+    return (
+        f"launches       {launches.groups:,} groups for the {cfg.updates * cfg.B:,} that are trained on, "
+        f"{launches.dropped:,} dropped (by a trace: lengths=, at most {cfg.sampler.max_new_tokens} tokens{equal})"
+    )
 
 
 def _tokens_bound(cfg: Config, responses: int) -> float:
@@ -183,14 +185,6 @@ def _weights(cfg: Config) -> float:
     files = [path] if path.is_file() else list(path.glob("*.safetensors"))
     packed = 6.0 if path.suffix == ".gguf" else 1.0  # a 4-bit file unpacks to about six times its size
     return packed * sum(file.stat().st_size for file in files)
-
-
-def _sim_time(cfg: Config) -> float | None:
-    if cfg.suite_name == REPLAY:
-        return cfg.updates * cfg.learner.updates_per_batch * cfg.clock.C_update
-    if cfg.clock.lam > 0 or cfg.clock.workers is not None or cfg.clock.eta in (AUTO, FREE):
-        return None
-    return fixed_delay_sim_time(cfg.updates, int(cfg.clock.eta), cfg.clock.C_gen, cfg.clock.C_update)
 
 
 def _state(path: Path) -> str:

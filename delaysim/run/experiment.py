@@ -213,6 +213,8 @@ class Experiment:
             raise Interrupted(f"stopped after update {self._version} of {self.law.n_updates}, state saved")
 
     def _between_chunks(self) -> None:
+        if self.clock is not None and (gone := len(self.clock.ledger.dropped)):
+            self.watcher.working("groups dropped", gone, len(self.clock.ledger))
         if self.stopping:
             self._save()
             raise Interrupted(f"stopped while generating for update {self._version}, state saved")

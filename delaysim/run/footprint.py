@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 
 from delaysim.run.shape import Shape, shape_of
 from delaysim.settings.config import Config
+from delaysim.settings.laws import lags
 from delaysim.settings.models import PretrainedModelConf
 
 PROMPT_TOKENS = 256
@@ -15,7 +16,7 @@ REMEMBERED_UP_TO = 100_000_000
 """Trained parameters up to which the previous gradient is kept (delaysim/train/gradient.py)."""
 LOGIT_TABLES = 6
 """Float32 numbers per vocabulary entry of a chunk: logits, scaled, log-softmax, exp, and two gradients."""
-LABELS = {"own": "sampler's weights", "kv_cache": "KV cache"}
+LABELS = {"own": "sampler's weights", "kv_cache": "KV cache", "lagging": "older weights"}
 OVERHEAD = 2e9
 """Of a GPU: context, kernels, fragmentation [bytes]."""
 
@@ -31,6 +32,8 @@ class Footprint:
     """The previous gradient, for its cosine or an update rule."""
     reference: float
     """A copy of the base weights for the KL penalty."""
+    lagging: float
+    """Weights of a sampler that lags behind, and those on their way to it."""
     casts: float
     """Autocast's bfloat16 weights, while the model runs."""
     activations: float
@@ -73,7 +76,7 @@ class Footprint:
 
     @property
     def _kept(self) -> float:
-        return self.weights + self.gradients + self.optimiser + self.remembered + self.reference
+        return self.weights + self.gradients + self.optimiser + self.remembered + self.reference + self.lagging
 
     @property
     def parts(self) -> dict[str, float]:
@@ -98,6 +101,7 @@ def footprint(cfg: Config) -> Footprint | None:
         weights = kept * number + trained * 4
     remembers = trained <= REMEMBERED_UP_TO or cfg.rule.name == "gac"
     remembered = trained * trained_number if remembers else 0
+    behind = _behind(cfg)
     copied, sampled_in = cfg.learner.kl > 0 and rank is None, _sampled_in(cfg, number)
     return Footprint(
         weights=weights,
@@ -105,15 +109,21 @@ def footprint(cfg: Config) -> Footprint | None:
         optimiser=2 * trained * trained_number,
         remembered=remembered,
         reference=weights if copied else 0,
+        lagging=weights + (behind - 1) * trained * trained_number if behind else 0,
         casts=2 * kept if cfg.learner.autocasts and not low else 0,
         activations=_activations(cfg, shape, low),
         logits=_logits(cfg, shape, frozen=rank is not None, number=number),
         own=kept * (sampled_in or 0),
         kv_cache=_cached_token(shape, sampled_in or number) * _sampled_tokens(cfg),
-        checkpoint=3 * trained * trained_number + remembered,
+        checkpoint=(3 + behind) * trained * trained_number + remembered,
         parameters=kept,
         trained=trained,
     )
+
+
+def _behind(cfg: Config) -> int:
+    """Copies of what is trained that a sampler with older weights needs: its own, and one on the way."""
+    return 0 if not lags(cfg) else 2 if cfg.clock.sync_mode == "background" else 1
 
 
 def _sampled_in(cfg: Config, number: int) -> int | None:

@@ -166,7 +166,8 @@ class Display:
         if cfg.preset is not None:
             self.say(f"preset {in_words(cfg.preset)}")
         if law.lam:
-            self.say(f"look-ahead {law.look_ahead} updates, L_ref {law.l_ref:.4g} tokens")
+            ahead = "no look-ahead" if law.look_ahead is None else f"look-ahead {law.look_ahead} updates"
+            self.say(f"{ahead}, L_ref {law.l_ref:.4g} tokens")
 
     def say(self, line: str) -> None:
         """One line, above the live panel where there is one."""

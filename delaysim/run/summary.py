@@ -14,6 +14,7 @@ from delaysim.run.records import read_rows
 from delaysim.run.stopwatch import PARTS
 from delaysim.settings.config import MEASURED, REPLAY, Config
 from delaysim.settings.configfile import load_config
+from delaysim.settings.identity import DEFAULTS, POLICIES
 from delaysim.settings.replay import replay_command
 from delaysim.theory import fourth_moment, growth_exponent, rate_exponent
 
@@ -91,7 +92,7 @@ class Summary:
         if not m:
             return []
         steady = m.get("delay_mean_steady")
-        never = "never trained" if self.cfg.clock.lam else "not generated: too late"
+        never = "not generated: too late" if self._in_turn else "never trained"
         text = "" if steady is None else f", {steady:.1f} in the steady state"
         lines = [
             f"delay          mean {m['delay_mean']:.1f}{text}, p95 {m['delay_p95']:g}, max {m['delay_max']:g} updates"
@@ -105,6 +106,12 @@ class Summary:
                 f"               a short run for this delay: {share:.0%} is learning from a frozen policy's data"
             )
         return [*lines, *closing_lines(self.account, self.law, self.cfg.suite_name == REPLAY)]
+
+    @property
+    def _in_turn(self) -> bool:
+        """Whether groups are consumed in the order of their launch, so that late ones need no generation."""
+        changed = [name for name in POLICIES if getattr(self.cfg.clock, name) != DEFAULTS[name]]
+        return self.cfg.clock.lam == 0 and not changed
 
     def _theory(self) -> list[str]:
         """The convergence rate that 2610.01896 guarantees for the delays that happened, next to its best."""
@@ -126,8 +133,9 @@ class Summary:
             cost = "generation in time" if self.cfg.suite_name == REPLAY else f"C_gen={self.cfg.clock.C_gen:g}"
             lines.append(f"sim time       {sim:,.0f} units, {sim / n:.2f} per update ({cost})")
             d = self.cfg.D
-            if d is not None and d * self.cfg.clock.C_update > self.cfg.clock.C_gen:
-                enough = int(self.cfg.clock.C_gen / self.cfg.clock.C_update)
+            update = self.cfg.clock.C_update * self.cfg.learner.updates_per_batch
+            if d is not None and d * update > self.cfg.clock.C_gen:
+                enough = int(self.cfg.clock.C_gen / update)
                 lines.append(f"               beyond D={enough} more delay buys no time")
         wall = sum(_numbers(self.updates, "wall_s"))
         if wall:

@@ -1,8 +1,9 @@
 """Whose log-probabilities count as those of the behaviour policy. No torch.
 
-At launch the learner's weights are the behaviour policy, so one more forward pass gives its exact log-probabilities;
-what the sampler reports beside them differs by its own arithmetic. Where both are one float32 model on one engine they
-agree to rounding: the sampled ones then stand for the recomputed ones and no pass is spent.
+At launch the behaviour policy's weights are at hand, the learner's or those of a sampler that lags behind it, so one
+more forward pass gives its exact log-probabilities; what the sampler reports beside them differs by its own arithmetic.
+Where both are one float32 model on one engine they agree to rounding: the sampled ones then stand for the recomputed
+ones and no pass is spent.
 """
 
 from typing import Any

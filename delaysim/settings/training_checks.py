@@ -10,6 +10,7 @@ from delaysim.estimators.advantage import NEEDS_GROUP
 from delaysim.estimators.interface import dial
 from delaysim.settings.bounds import above, at_least, between, one_of
 from delaysim.settings.config import Config
+from delaysim.settings.laws import lags
 from delaysim.settings.models import TinyModelConf, TinyMoeConf
 from delaysim.settings.samplers import VllmSamplerConf
 from delaysim.settings.tasks import Gsm8kConf, SumsConf
@@ -56,6 +57,11 @@ def check_training(cfg: Config) -> None:
         )
     if isinstance(cfg.sampler, VllmSamplerConf):
         check_vllm(cfg.sampler)
+        if lags(cfg):
+            raise UserError(
+                "sampler=vllm: draws with the learner's weights of now, but clock.sync_every or a sync in the "
+                "background makes it lag behind; use sampler=hf, or clock.sync_every=1 clock.sync_mode=blocking"
+            )
     above("lr", cfg.learner.lr, 0)
     above("learner.clip", cfg.learner.clip, 0)
     for key, low in LEAST.items():
