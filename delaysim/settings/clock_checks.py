@@ -36,12 +36,20 @@ def _costs(cfg: Config) -> None:
         raise UserError(
             "C_gen=0: with lam > 0 a group's duration is a multiple of C_gen; give C_gen > 0, e.g. C_gen=85"
         )
+    if clock.C_gen == 0 and not clock.noise and (_drops(clock) or (clock.eta == FREE and clock.arrivals is None)):
+        raise UserError(
+            "C_gen=0: groups that take no time are launched and dropped without end at one instant; give C_gen > 0"
+        )
     if clock.lam > 0 and clock.t_min == 0:
         raise UserError("clock.t_min=0: a group must take some time; give clock.t_min > 0, e.g. 0.05")
     if clock.eta != FREE:
         _auto_or("clock.eta", clock.eta, whole=True)
     _auto_or("clock.L_ref", clock.L_ref, whole=False)
     _auto_or("clock.L_cap", clock.L_cap, whole=False)
+
+
+def _drops(clock: ClockConf) -> bool:
+    return clock.zero_variance != "kept" or any(getattr(clock, name) is not None for name in LIMITS)
 
 
 def _choices(cfg: Config) -> None:
