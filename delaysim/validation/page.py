@@ -32,10 +32,9 @@ up to the wait for a full mini-batch and for the update before it, so that two u
 
 **Staleness formula** (Applied Compute, 2026-07-03): `C*tail/(B*max(1,rho))` before the queue, then `rho` in it for
 rho < 1 and `(2q+rho-1)/(2rho)` above. C slots and B counted in responses, q finished mini-batches are kept, rho is
-generation's rate over the learner's, tail is E[longest of a group]/E[length]. It knows no groups, so that a group has
-to be small against the mini-batch: with G=8 in place of 2 the first row is 4 % below it. Tolerances: 2 % for q of 2 or
-more and rho farther than 0.1 from 1, otherwise 6 %: near rho = 1 with q = 1 groups are dropped although generation is
-the slower side.
+generation's rate over the learner's, tail is E[longest of a group]/E[length], here of 8 lognormal lengths. Tolerances:
+2 % for q of 2 or more and rho farther than 0.1 from 1, otherwise 6 %: near rho = 1 with q = 1 groups are dropped
+although generation is the slower side.
 """
 
 
