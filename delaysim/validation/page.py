@@ -25,10 +25,10 @@ NOTES = """
 **What is checked.** Little: the mean number in the system, counted moment by moment, over throughput times residence
 of those who leave (the ends of the window make the difference). M/M/c: Erlang's C formula. M/G/1: Pollaczek and
 Khinchine, lognormal service with sigma 0.7. M/D/c: Crommelin's series. Mean waits, in mean service times, do not
-include service. Machine repairman: Palm; it takes any distribution of running times, here a constant. Cap law: while
-admission binds, the mean delay is the look-ahead, whatever the order and the lengths. Fixed delay: D - D(D+1)/(2N) over
-a whole run. No coupling: every steady delay is C_gen/C_update with `eta=auto`. Poisson front end: arrivals * C_gen / B,
-up to the wait for a full mini-batch and for the update before it, so that two updates are allowed.
+include service. Machine repairman: Palm, repairs of 1; it takes any distribution of running times, here a constant.
+Cap law: while admission binds, the mean delay is the look-ahead, whatever the order and the lengths. Fixed delay:
+D - D(D+1)/(2N) over a whole run. No coupling: every steady delay is C_gen/C_update with `eta=auto`. Poisson front end:
+arrivals * C_gen / B, up to the wait for a full mini-batch and for the update before it: two updates are allowed.
 
 **Staleness formula** (Applied Compute, 2026-07-03): `C*tail/(B*max(1,rho))` before the queue, then `rho` in it for
 rho < 1 and `(2q+rho-1)/(2rho)` above. C slots and B counted in responses, q finished mini-batches are kept, rho is
