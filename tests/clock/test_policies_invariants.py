@@ -12,7 +12,7 @@ from delaysim.clock.law import TICKS
 from delaysim.clock.ledger import FATES, NEVER
 from delaysim.clock.trace import group_rows
 
-many = settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+many = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def run(law):
@@ -53,7 +53,8 @@ def test_no_limit_is_passed(law):
         assert waiting <= law.queue_drop * law.groups_per_update
     delay = (c["update"] - c["version"])[trained]
     assert law.age_max is None or delay.max() <= law.age_max
-    assert law.abort_age is None or delay.max() <= law.abort_age
+    if law.abort_age is not None and not law.lags:  # a lagging sampler's groups can be too old at their launch
+        assert delay.max() <= law.abort_age
     spent = (c["done"] - c["launch"])[c["done"] != NEVER]
     assert law.timeout is None or spent.max(initial=0) <= law.timeout * TICKS
     prompts(law, c)
