@@ -39,8 +39,10 @@ def run(**given):
         ({"coupling": "power", "lam": 1.25}, 192.7, 138, 1.1e10),
         ({"coupling": "exp", "lam": 1.0}, 136.4, 141, 8.7e9),
         ({"coupling": "cap", "lam": 2.4, "l_cap": 3072.0}, 158.8, 42, 9.7e8),
-        ({"lam": 0.0, "noise": 0.87}, 158.8, 72, 1.6e9),
-        ({"coupling": "rank", "lam": 0.53}, 161.8, 159, 1.6e10),
+        # the fourth moment of 85 + an exponential time of mean 74 in closed form; the study prints 1.6e9
+        ({"lam": 0.0, "noise": 0.87}, 158.8, 72, 2.25e9),
+        # the groups at the cap share a rank; the study breaks their tie and has 159 and 1.6e10
+        ({"coupling": "rank", "lam": 0.53}, 161.8, 149, 9.7e9),
     ],
     ids=lambda value: "-".join(map(str, value.values())) if isinstance(value, dict) else "",
 )
@@ -56,8 +58,8 @@ def test_delay_in_balance(given, mean, spread, fourth):
 @pytest.mark.parametrize(
     ("given", "ratio"),
     [
-        ({}, 0.99),
-        ({"queue_drop": 2.0}, 0.99),
+        ({}, 0.997),
+        ({"queue_drop": 2.0}, 0.997),
         ({"age_max": 320}, 0.92),
         ({"age_max": 160}, 0.78),
         ({"age_max": 128}, 0.73),
@@ -67,7 +69,7 @@ def test_delay_in_balance(given, mean, spread, fourth):
     ids=lambda value: "-".join(f"{k}{v:g}" for k, v in value.items()) if isinstance(value, dict) else "",
 )
 def test_length_bias(given, ratio):
-    """Mean length of what is trained on over that of all prompts; without drops the start alone is short."""
+    """Mean length of what is trained on in the steady state over that of all launches."""
     law, rows, lengths = run(**given)
     steady = (rows["fate"] == TRAINED) & (rows["update"] >= law.steady_from)
-    assert lengths[steady].mean() / np.mean(lengths) == pytest.approx(ratio, abs=0.03)
+    assert lengths[steady].mean() / np.mean(lengths) == pytest.approx(ratio, abs=0.015)
