@@ -15,12 +15,12 @@ Written by `delaysim validate --format md > docs/validation.md`. Every check run
 of its own for a queue: prompts come in by `arrivals`, `workers` serve them, `reward_lag` is the time for which a
 machine runs, and the service time is a law of response lengths. Seeds are fixed, so a check passes always or never.
 
-**When a check is missed.** The simulated value has an interval from the means of {batches} batches of consecutive values,
-after a warm-up is left out. The check is missed if the closed form lies outside the interval widened by the tolerance.
-All intervals together hold with {confidence:.0%} (Bonferroni over the {count} checks), so that with seeds drawn anew a right
-simulator would miss one or more in fewer than {most:.0%} of runs. Rows without `+-` have no chance in them. One miss makes
-the command exit with 1. Waits of loaded queues are noisy; the tests also hold them, customer by customer, to the
-recursion of Kiefer and Wolfowitz, and break the clock to see the misses.
+**When a check is missed.** The simulated value has an interval from the means of {batches} batches of consecutive
+values, after a warm-up is left out. The check is missed if the closed form lies outside the interval widened by the
+tolerance. All intervals together hold with {confidence:.0%} (Bonferroni over the {count} checks): with seeds drawn
+anew, a right simulator would miss one or more in fewer than {most:.0%} of runs. Rows without `+-` have no chance in
+them. One miss makes the command exit with 1. Waits of loaded queues are noisy; the tests also hold them, customer by
+customer, to the recursion of Kiefer and Wolfowitz, and break the clock to see the misses.
 """
 NOTES = """
 **What is checked.** Little: the mean number in the system, counted moment by moment, over throughput times residence
