@@ -60,6 +60,13 @@ BAD = {
     ("+suite=fixed_delay", "clock.eta=3"): "the suite fixed_delay sets clock.lam=0 and clock.eta=D",
     ("+suite=simulated_async", "clock.eta=1.5"): "clock.eta=1.5: expected auto or a whole number",
     ("+suite=simulated_async", "clock.workers=0"): "clock.workers=0: give 1 or more",
+    (
+        "+suite=simulated_async",
+        "lam=0",
+        "clock.eta=4",
+        "clock.slots=8",
+        "clock.start=stagger",
+    ): "clock.start=stagger: with",
     ("+suite=fixed_delay", "mode=trian"): "mode=trian: choose one of train, trace, plan",
     ("+suite=fixed_delay", "model=pretrained"): "model.path is not set: give model.path=...",
     ("+suite=fixed_delay", "model=pretrained", "task=custom", "model.path=nowhere"): "task.path is not set",
@@ -105,6 +112,7 @@ def test_debug_shows_the_traceback(delaysim, monkeypatch):
         ("predict", "--gpus", "2", "--B", "2", "--G", "2", "--lengths", "mean=9", "--speed", "1=9", "--trainer", "1=1"),
         ("grade", "--help"),
         ("audit-verifier", "--help"),
+        ("validate", "--help"),
     ],
     ids=" ".join,
 )

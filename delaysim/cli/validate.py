@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from delaysim.validation.check import Outcome
 
 EXAMPLES = """examples:
-  delaysim validate                                   every check, about a minute
+  delaysim validate                                   every check, one or two minutes
   delaysim validate --quick                           some of them, some seconds
   delaysim validate --format md > docs/validation.md
 """

@@ -95,6 +95,8 @@ def _generation(cfg: Config) -> None:
         raise UserError("clock.slots: lengths and throughput give the durations; add lam=0 clock.noise=0")
     if clock.eta == AUTO:
         raise UserError("clock.eta=auto: with clock.slots give a look-ahead in updates, e.g. clock.eta=8, or none")
+    if clock.start == "stagger":
+        raise UserError("clock.start=stagger: with clock.slots a group has no duration of its own; give burst or ramp")
     if clock.stat != "max" or clock.order == "shortest":
         raise UserError("clock.slots: groups have no size; leave clock.stat, and take another clock.order")
     _speed(clock)

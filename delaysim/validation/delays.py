@@ -18,6 +18,8 @@ HEAVY = Lognormal(600, 0.7, 0.5, 3072)
 """The default lengths of a trace."""
 COUPLED = Law(1, 8, 0, 85.0, 1.0, 1.0, 600.0)
 """The clock of the paper; the number of updates and the look-ahead are set by each check."""
+GROUP = 8
+"""G."""
 
 
 class Pipeline(NamedTuple):
@@ -31,11 +33,9 @@ class Pipeline(NamedTuple):
     """Rate of generation over that of the learner."""
     tail: float
     """E[longest of a group] / E[length]."""
-    group_size: int
-    """Small against the mini-batch: the formula knows no groups."""
 
 
-def rows_of(law: Law, lengths: LengthLaw = HEAVY, group_size: int = 8) -> dict[str, Column]:
+def rows_of(law: Law, lengths: LengthLaw = HEAVY, group_size: int = GROUP) -> dict[str, Column]:
     """Rows of a run."""
     return group_rows(run_alone(law, KeyedLengths(lengths, group_size, seed=0)).ledger)
 
@@ -81,8 +81,7 @@ def pipeline(row: Pipeline, updates: int) -> Measured:
     A response takes one unit on average, so that generation makes `slots` per unit and an update takes
     ratio * batch / slots.
     """
-    size = row.group_size
     update = row.ratio * row.batch / row.slots
-    law = Law(updates, row.batch // size, None, 1.0, update, 0.0, UNIT, slots=row.slots)
-    law = replace(law, group_size=size, queue_drop=float(row.kept))
-    return batch_means(by_update(rows_of(law, lognormal(sigma_of_tail(size, row.tail)), size)), warm_up=0.2)
+    law = Law(updates, row.batch // GROUP, None, 1.0, update, 0.0, UNIT, slots=row.slots)
+    law = replace(law, group_size=GROUP, queue_drop=float(row.kept))
+    return batch_means(by_update(rows_of(law, lognormal(sigma_of_tail(GROUP, row.tail)))), warm_up=0.2)

@@ -8,7 +8,7 @@ from delaysim.validation.intervals import BATCHES
 HEADER = ("law", "setting", "what", "expected", "simulated", "+-", "error", "tolerance", "verdict")
 INTRODUCTION = """# The clock against closed forms
 
-    delaysim validate            # {count} checks, about a minute
+    delaysim validate            # {count} checks, one or two minutes
     delaysim validate --quick    # {quick} of them, some seconds
 
 Written by `delaysim validate --format md > docs/validation.md`. Every check runs on delaysim's own clock, with no code
@@ -17,25 +17,25 @@ machine runs, and the service time is a law of response lengths. Seeds are fixed
 
 **When a check is missed.** The simulated value has an interval from the means of {batches} batches of consecutive
 values, after a warm-up is left out. The check is missed if the closed form lies outside the interval widened by the
-tolerance. All intervals together hold with {confidence:.0%} (Bonferroni over the {count} checks), so that with seeds
-drawn anew a right simulator would miss one or more in fewer than {most:.0%} of runs. Rows without `+-` have no chance
-in them. One miss makes the command exit with 1.
+tolerance. All intervals together hold with {confidence:.0%} (Bonferroni over the {count} checks): with seeds drawn
+anew, a right simulator would miss one or more in fewer than {most:.0%} of runs. Rows without `+-` have no chance in
+them. One miss makes the command exit with 1. Waits of loaded queues are noisy; the tests also hold them, customer by
+customer, to the recursion of Kiefer and Wolfowitz, and break the clock to see the misses.
 """
 NOTES = """
 **What is checked.** Little: the mean number in the system, counted moment by moment, over throughput times residence
 of those who leave (the ends of the window make the difference). M/M/c: Erlang's C formula. M/G/1: Pollaczek and
 Khinchine, lognormal service with sigma 0.7. M/D/c: Crommelin's series. Mean waits, in mean service times, do not
-include service. Machine repairman: Palm; it takes any distribution of running times, here a constant. Cap law: while
-admission binds, the mean delay is the look-ahead, whatever the order and the lengths. Fixed delay: D - D(D+1)/(2N) over
-a whole run. No coupling: every steady delay is C_gen/C_update with `eta=auto`. Poisson front end: arrivals * C_gen / B,
-up to the wait for a full mini-batch and for the update before it, so that two updates are allowed.
+include service. Machine repairman: Palm, repairs of 1; it takes any distribution of running times, here a constant.
+Cap law: while admission binds, the mean delay is the look-ahead, whatever the order and the lengths. Fixed delay:
+D - D(D+1)/(2N) over a whole run. No coupling: every steady delay is C_gen/C_update with `eta=auto`. Poisson front end:
+arrivals * C_gen / B, up to the wait for a full mini-batch and for the update before it: two updates are allowed.
 
 **Staleness formula** (Applied Compute, 2026-07-03): `C*tail/(B*max(1,rho))` before the queue, then `rho` in it for
 rho < 1 and `(2q+rho-1)/(2rho)` above. C slots and B counted in responses, q finished mini-batches are kept, rho is
-generation's rate over the learner's, tail is E[longest of a group]/E[length]. It knows no groups, so that a group has
-to be small against the mini-batch: with G=8 in place of 2 the first row is 4 % below it. Tolerances: 2 % for q of 2 or
-more and rho farther than 0.1 from 1, otherwise 6 %: near rho = 1 with q = 1 groups are dropped although generation is
-the slower side.
+generation's rate over the learner's, tail is E[longest of a group]/E[length], here of 8 lognormal lengths. Tolerances:
+2 % for q of 2 or more and rho farther than 0.1 from 1, otherwise 6 %: near rho = 1 with q = 1 groups are dropped
+although generation is the slower side.
 """
 
 

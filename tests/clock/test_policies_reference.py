@@ -23,7 +23,7 @@ TOGETHER = {
 """Settings that mean something only beside others."""
 
 
-@many(150)
+@many(100)
 @given(policies())
 def test_policies_together_by_the_rules(law):
     assert outcome(law) == by_the_rules(law)
