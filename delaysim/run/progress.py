@@ -162,6 +162,8 @@ class Display:
         )
         if cfg.suite_name == REPLAY:
             self.say(f"delays: {replay_text(cfg)}")
+        if cfg.clock.engine == "fast":
+            self.say("clock=fast is for mode=trace: training runs the reference, which gives the same delays")
         if law.lam:
             self.say(f"look-ahead {law.look_ahead} updates, L_ref {law.l_ref:.4g} tokens")
 
