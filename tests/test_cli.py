@@ -117,9 +117,9 @@ def test_debug_shows_the_traceback(delaysim, monkeypatch):
     ids=" ".join,
 )
 def test_light_modes_never_import_torch(delaysim, tmp_path, arguments):
-    """The process ends with an error if any of them touches torch or transformers."""
+    """The process ends with an error if any of them touches torch, transformers or numba."""
     guard = tmp_path / "guard"
-    for name in ("torch", "transformers"):
+    for name in ("torch", "transformers", "numba"):
         (guard / name).mkdir(parents=True)
         (guard / name / "__init__.py").write_text(f"raise SystemExit('{name} was imported')")
     code = f"import sys; sys.path.insert(0, {str(guard)!r}); from delaysim.__main__ import main; main()"

@@ -18,6 +18,8 @@ PARTS = 10
 """Survival is given for each tenth of what was generated, from the smallest values to the largest."""
 FOLLOWED = 99
 """A group counts in the steady state where the run goes on for the time in which this percentage is decided."""
+PIECE = 1 << 18
+"""Values counted at once."""
 
 Mask = NDArray[np.bool_]
 
@@ -96,9 +98,17 @@ def _cumulative(values: Column, kept: Mask) -> tuple[NDArray[np.int64], NDArray[
         levels, flat = np.unique(flat, return_inverse=True)
         alive = np.searchsorted(levels, alive)
     size = int(flat.max(initial=0)) + 1
-    counts = (np.bincount(part, minlength=size) for part in (flat, alive))
+    counts = (_counts(part, size) for part in (flat, alive))
     total, survived = (np.concatenate([[0], np.cumsum(count)]) for count in counts)
     return total, survived
+
+
+def _counts(values: Column, size: int) -> NDArray[np.int64]:
+    """How often each of 0..size-1 occurs; in pieces, since NumPy counts on a copy in 64 bits."""
+    count = np.zeros(size, np.int64)
+    for start in range(0, len(values), PIECE):
+        count += np.bincount(values[start : start + PIECE], minlength=size)
+    return count
 
 
 def _survival(total: NDArray[np.int64], alive: NDArray[np.int64]) -> tuple[float, ...]:

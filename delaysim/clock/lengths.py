@@ -89,6 +89,7 @@ class KeyedLengths:
         self._law, self._group_size, self._seed, self._name = law, group_size, seed, name
         self._stat, self._flat, self._draws = BY_ROW[stat], flat, Draws(seed)
         self._blocks: list[Lengths2D] = []
+        self._block_sizes: list[NDArray[Any]] = []
         self._sizes: list[Any] = []
         self._repeated = cache(self._draw)
 
@@ -101,14 +102,20 @@ class KeyedLengths:
 
     def longest(self, groups: range) -> list[Any]:
         """Size of each fresh prompt's first group [tokens]: by default its longest response."""
-        while len(self._sizes) < groups.stop:
-            self._blocks.append(self._draw(0, len(self._blocks)))
-            self._sizes.extend(self._stat(self._blocks[-1]).tolist())
+        self._fill(groups.stop)
+        for sizes in self._block_sizes[len(self._sizes) // BLOCK :]:
+            self._sizes.extend(sizes.tolist())
         return self._sizes[groups.start : groups.stop]
+
+    def sizes(self, groups: range) -> NDArray[Any]:
+        """`longest` as an array; no list is made."""
+        self._fill(groups.stop)
+        first, last = groups.start // BLOCK, -(-groups.stop // BLOCK)
+        return np.concatenate(self._block_sizes[first:last])[groups.start - first * BLOCK :][: len(groups)]
 
     def table(self, groups: int) -> Lengths2D:
         """Lengths [groups, G] of the first groups of so many fresh prompts."""
-        self.longest(range(groups))
+        self._fill(groups)
         empty = np.empty((0, self._group_size), np.int32)
         return np.concatenate([empty, *self._blocks])[:groups]
 
@@ -138,9 +145,14 @@ class KeyedLengths:
         if attempt:
             again: Lengths2D = self._repeated(attempt, block)[place]
             return again
-        self.longest(range(prompt, prompt + 1))
+        self._fill(prompt + 1)
         first: Lengths2D = self._blocks[block][place]
         return first
+
+    def _fill(self, groups: int) -> None:
+        while len(self._blocks) * BLOCK < groups:
+            self._blocks.append(self._draw(0, len(self._blocks)))
+            self._block_sizes.append(self._stat(self._blocks[-1]))
 
     def _draw(self, attempt: int, block: int) -> Lengths2D:
         rng = stream(self._seed, self._name, block)

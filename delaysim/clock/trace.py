@@ -35,20 +35,23 @@ def group_rows(ledger: Ledger) -> dict[str, Column]:
     delay = pre_queue + in_queue: the updates published until the group was ready, then while it waited.
     """
     c = ledger.columns()
-    trained = c["update"] != NEVER
-    waited = {
-        "delay": c["update"] - c["version"],
-        "pre_queue": c["ready_version"] - c["version"],
-        "in_queue": c["update"] - c["ready_version"],
-    }
+    small = {name: c.pop(name).astype(np.int32) for name in ("prompt", "attempt", "version", "ready_version", "update")}
+    update, version, ready = small["update"], small["version"], small["ready_version"]
+    waited = {"delay": update - version, "pre_queue": ready - version, "in_queue": update - ready}
     return {
         "group": np.arange(len(ledger), dtype=np.int32),
-        **{name: c[name].astype(np.int32) for name in ("prompt", "attempt", "version")},
-        **{name: np.where(c[name] == NEVER, np.nan, c[name] / TICKS) for name in TIMES},
-        **{name: c[name].astype(np.int32) for name in ("ready_version", "update")},
-        **{name: np.where(trained, value, NEVER).astype(np.int32) for name, value in waited.items()},
+        **{name: small[name] for name in ("prompt", "attempt", "version")},
+        **{name: _units(c.pop(name)) for name in TIMES},
+        **{name: small[name] for name in ("ready_version", "update")},
+        **{name: np.where(update == NEVER, np.int32(NEVER), value) for name, value in waited.items()},
         "fate": c["fate"].astype(np.int8),
     }
+
+
+def _units(ticks: NDArray[np.int64]) -> Column:
+    times = ticks / TICKS
+    times[ticks == NEVER] = np.nan
+    return times
 
 
 def moments(rows: Mapping[str, Column], law: Law, sim_time: float) -> dict[str, float]:

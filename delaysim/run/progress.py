@@ -165,6 +165,8 @@ class Display:
             self.say(f"delays: {replay_text(cfg)}")
         if cfg.preset is not None:
             self.say(f"preset {in_words(cfg.preset)}")
+        if cfg.clock.engine == "fast":
+            self.say("clock=fast is for mode=trace: training runs the reference, which gives the same delays")
         if law.lam:
             ahead = "no look-ahead" if law.look_ahead is None else f"look-ahead {law.look_ahead} updates"
             self.say(f"{ahead}, L_ref {law.l_ref:.4g} tokens")

@@ -16,6 +16,8 @@ from delaysim.clock.ledger import FATES, NEVER, Ledger
 from delaysim.clock.trace import Column
 from delaysim.files import replacing
 
+ROWS = 1 << 17
+"""Rows that are encoded at once."""
 NULLABLE = ("ready_version", "update", "delay", "pre_queue", "in_queue")
 TYPES = {np.dtype(np.float64): pa.float64(), np.dtype(np.int32): pa.int32(), np.dtype(np.int8): pa.int8()}
 
@@ -26,7 +28,9 @@ def write_trace(path: Path, rows: Mapping[str, Column], lengths: NDArray[np.inte
     columns["fate"] = pa.DictionaryArray.from_arrays(columns["fate"], _strings(FATES))
     columns["lengths"] = _lists(lengths, len(rows["group"]))
     with replacing(path) as file:
-        pq.write_table(pa.table(columns), file, compression="snappy", use_dictionary=["fate", "delay"])
+        pq.write_table(
+            pa.table(columns), file, compression="snappy", use_dictionary=["fate", "delay"], row_group_size=ROWS
+        )
 
 
 def write_clock(path: Path, ledger: Ledger) -> None:

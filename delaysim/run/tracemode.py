@@ -6,10 +6,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from delaysim.clock import TICKS, Law
+from delaysim.clock import TICKS, Clock, Law
+from delaysim.clock.fast import REFERENCE, Finished, run_with
 from delaysim.clock.lengths import Empirical, KeyedLengths, LengthLaw, Lognormal
-from delaysim.clock.replay import replay_alone
-from delaysim.clock.trace import group_rows, moments, run_alone
+from delaysim.clock.replay import Replay, replay_alone
+from delaysim.clock.trace import group_rows, moments
 from delaysim.data import read_lengths
 from delaysim.files import read_json, write_json
 from delaysim.run.account import read_account, write_account
@@ -51,7 +52,7 @@ def _write(cfg: Config, path: Path) -> None:
     law = settled_law(cfg, drawn)
     lengths = KeyedLengths(drawn, cfg.G, cfg.seed, stat=law.stat, flat=cfg.lengths.flat)
     gc.disable()  # the clock makes millions of small objects and no cycles
-    clock = replay_alone(replay_of(cfg, law)) if cfg.suite_name == REPLAY else run_alone(law, lengths, cfg.seed)
+    clock, engine = _run(cfg, law, lengths)
     gc.enable()
     rows = group_rows(clock.ledger)
     generated = min(len(clock.ledger), law.consumable or len(clock.ledger))
@@ -63,14 +64,24 @@ def _write(cfg: Config, path: Path) -> None:
     write_account(path, clock.ledger, rows, table, law, in_flight=in_flight, simulated=simulated)
     save_config(cfg, path / "config.yaml")
     trained = rows["update"][:generated] >= 0
-    write_json(path / "manifest.json", {"schema": SCHEMA, "identity": identity(cfg), "law": asdict(law)})
+    write_json(
+        path / "manifest.json", {"schema": SCHEMA, "identity": identity(cfg), "law": asdict(law), "engine": engine}
+    )
     found = moments(rows, law, clock.now / TICKS)
     found["length_ratio"] = float(table[trained].mean() / table.mean())
     write_json(path / "moments.json", found)
 
 
+def _run(cfg: Config, law: Law, lengths: KeyedLengths) -> tuple[Clock | Finished | Replay, str]:
+    """The run, and which engine ran it."""
+    if cfg.suite_name == REPLAY:
+        return replay_alone(replay_of(cfg, law)), "none, the delays are recorded"
+    return run_with(cfg.clock.engine, law, lengths, cfg.seed)
+
+
 def _report(cfg: Config, path: Path, console: Console) -> None:
-    law, m = read_json(path / "manifest.json")["law"], read_json(path / "moments.json")
+    manifest, m = read_json(path / "manifest.json"), read_json(path / "moments.json")
+    law = manifest["law"]
     steady = m["delay_mean_steady"]
     lines = [
         f"delay          mean {m['delay_mean']:.2f} (whole run), {'-' if steady is None else f'{steady:.2f}'} (steady)"
@@ -87,6 +98,7 @@ def _report(cfg: Config, path: Path, console: Console) -> None:
         f"learner busy {m['busy']:.1%}",
         *account_lines(read_account(path), law, recorded=cfg.suite_name == REPLAY),
         *own_count(cfg, path),
+        f"engine         {manifest.get('engine', REFERENCE)}",
         f"trace          {path / 'trace.parquet'}",
     ]
     for line in lines:

@@ -54,6 +54,7 @@ def _drops(clock: ClockConf) -> bool:
 
 def _choices(cfg: Config) -> None:
     clock = cfg.clock
+    one_of("clock.engine", clock.engine, ("simpy", "fast"))
     one_of("clock.coupling", clock.coupling, tuple(COUPLINGS))
     one_of("clock.stat", clock.stat, tuple(STATS))
     one_of("clock.order", clock.order, tuple(ORDERS))

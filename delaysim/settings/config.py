@@ -93,6 +93,8 @@ class ClockConf:
     """Updates for which a consumed group can be drawn again."""
     in_flight: str = "none"
     """none | account: tell what the lags would be if weights were swapped during generation."""
+    engine: str = "simpy"
+    """simpy | fast: what mode=trace runs the clock with; the trace is the same (docs/clock.md)."""
 
 
 @dataclass

@@ -29,7 +29,7 @@ OFF = {
 }
 """Settings of the learner that are no part of a run where they are off."""
 DEFAULTS = {field.name: field.default for field in fields(ClockConf)} | {"speed": []}
-POLICIES = DEFAULTS.keys() - {"C_gen", "C_update", "lam", "eta", "workers", "L_ref", "t_min", "pilot"}
+POLICIES = DEFAULTS.keys() - {"C_gen", "C_update", "lam", "eta", "workers", "L_ref", "t_min", "pilot", "engine"}
 """Settings of the clock that are no part of a run where they have their defaults."""
 NO_RESULT = ("workers",)
 """Settings of a task that no row depends on."""

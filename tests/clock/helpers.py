@@ -1,5 +1,7 @@
 """Small drivers of the clock."""
 
+import numpy as np
+
 from delaysim.clock import Clock
 
 
@@ -11,6 +13,9 @@ class Table:
 
     def longest(self, groups):
         return [self._longest[group % len(self._longest)] for group in groups]
+
+    def sizes(self, groups):
+        return np.array(self.longest(groups))
 
     def answer(self, law, launch):
         return self.longest(launch.groups)

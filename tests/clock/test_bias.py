@@ -160,3 +160,11 @@ def test_without_drops_what_was_decided_is_no_biased_sample():
     found = bias({**MADE, "fate": fates("trained", "never", "trained", "never", "never", "never")}, values, 1)
     assert (found.decided.ratio, found.run.ratio) == (1.0, pytest.approx(2.5 / (14 / 3)))
     assert found.run.chance == pytest.approx(sqrt(43 / 3) / (14 / 3) * sqrt((1 - 2 / 3) / 2))
+
+
+def test_counting_in_pieces_changes_nothing(monkeypatch):
+    rng = np.random.default_rng(0)
+    values, fate = rng.integers(1, 30, size=(50, 3)), rng.integers(len(FATES), size=50)
+    whole = tilt(values, fate)
+    monkeypatch.setattr("delaysim.clock.bias.PIECE", 7)
+    assert repr(tilt(values, fate)) == repr(whole)

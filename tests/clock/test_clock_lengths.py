@@ -117,3 +117,12 @@ def test_recorded_lengths_are_drawn_with_their_frequencies():
     for value, share in ((5, 0.6), (40, 0.2), (900, 0.2)):
         assert abs((table == value).mean() - share) < Z * sqrt(share * (1 - share) / (4 * GROUPS))
     assert set(np.unique(table).tolist()) == {5, 40, 900}
+
+
+@pytest.mark.parametrize("stat", ["max", "mean", "sum"])
+def test_sizes_are_the_same_as_a_list_and_as_an_array(stat):
+    lengths, again = (KeyedLengths(HEAVY, 3, seed=17, stat=stat) for _ in range(2))
+    table = again.table(3 * BLOCK)
+    for groups in (range(BLOCK - 2, BLOCK + 3), range(5), range(2 * BLOCK, 3 * BLOCK)):
+        assert lengths.sizes(groups).tolist() == lengths.longest(groups)
+        assert lengths.longest(groups) == getattr(table[groups.start : groups.stop], stat)(axis=1).tolist()

@@ -1,0 +1,158 @@
+"""The fast engine: the reference's ledger, event for event, for the laws it knows. Imports numba on its first run."""
+
+from array import array
+from collections.abc import Callable
+from dataclasses import fields
+from importlib import import_module
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from delaysim.clock.law import Law
+from delaysim.clock.ledger import NEVER, Ledger
+from delaysim.clock.lengths import KeyedLengths
+from delaysim.clock.loop import Clock
+from delaysim.clock.trace import run_alone
+from delaysim.errors import UserError
+
+IntArray = NDArray[np.int64]
+PER_GROUP, PER_UPDATE = ("version", "launch", "due", "update"), ("poll", "publish")
+"""The ledger's columns that the compiled loop fills, in its order."""
+ORDERS = ("completion", "submit", "version")
+"""In the order of compiled.py."""
+TABLE = 1 << 17
+"""Whole sizes [tokens] below this are looked up in a table by size."""
+REFERENCE = "SimPy, the reference"
+"""The engine that runs every law."""
+
+
+class Finished(NamedTuple):
+    """What a clock that has run says, whichever engine ran it."""
+
+    ledger: Ledger
+    now: int
+    """The last tick."""
+
+
+def run_with(engine: str, law: Law, lengths: KeyedLengths, seed: int) -> tuple[Clock | Finished, str]:
+    """Run the clock alone with the engine asked for, `simpy` or `fast`, and say which one ran. Raises `Stalled`."""
+    if engine != "fast":
+        return run_alone(law, lengths, seed), REFERENCE
+    if unknown := unknown_setting(law):
+        return run_alone(law, lengths, seed), f"{REFERENCE}: the fast one does not know clock.{unknown}"
+    return run_fast(law, lengths), "fast"
+
+
+def unknown_setting(law: Law) -> str | None:
+    """The first setting of a law that the fast engine does not know, as the configuration names it."""
+    names = ("noise", "abort_age", "timeout", "requeue", "zero_variance", "slots", "arrivals", "start", "reward_lag")
+    defaults = {field.name: field.default for field in fields(Law)}
+    other = [name for name in (*names, "replay") if getattr(law, name) != defaults[name]]
+    other += ["order"] if law.order not in ORDERS else []
+    other += ["sync_every" if law.sync_every > 1 else "sync_mode"] if law.lags else []
+    other += ["eta=none"] if law.look_ahead is law.workers is None else []
+    return next((name if "=" in name else f"{name}={str(getattr(law, name)).lower()}" for name in other), None)
+
+
+def run_fast(law: Law, lengths: KeyedLengths, room: int | None = None) -> Finished:
+    """`run_alone` by the compiled loop, for a law without an unknown setting.
+
+    `room`: groups there is room for at first; it doubles when it runs out. Raises `Stalled`; UserError without numba.
+    """
+    compiled = _compiled()
+    run = _Run(law, lengths, compiled.start())
+    run.grow(room or (law.n_updates + (law.look_ahead or 0)) * law.groups_per_update)
+    while (why := run.advance(compiled.advance)) == compiled.NO_ROOM:
+        run.grow(len(run.ledger))
+    if why == compiled.STALLED:
+        run_alone(law, lengths)  # raises, and names what is missing
+    run.close(*run.state[[compiled.LAUNCHED, compiled.DROPPED]])
+    return Finished(run.ledger, int(run.state[compiled.NOW]))
+
+
+def durations(law: Law, sizes: NDArray[Any]) -> IntArray:
+    """`law.duration` [ticks] of groups of these sizes [tokens], asked once for each distinct size: so it is exact."""
+    if len(sizes) == 0 or sizes.dtype.kind != "i" or sizes.max() >= TABLE:
+        distinct, which = np.unique(sizes, return_inverse=True)
+        return np.array([law.duration(size) for size in distinct.tolist()], np.int64)[which]
+    table = np.zeros(TABLE, np.int64)
+    table[sizes] = 1
+    distinct = np.flatnonzero(table)
+    table[distinct] = [law.duration(size) for size in distinct.tolist()]
+    ticks: IntArray = table[sizes]
+    return ticks
+
+
+class _Run:
+    """The memory of one run: the ledger's own columns, and what the loop has beside them."""
+
+    def __init__(self, law: Law, lengths: KeyedLengths, state: IntArray) -> None:
+        self._law, self._lengths = law, lengths
+        self.ledger, self.state, self._limits = Ledger(), state, _limits(law)
+        self._generating = np.empty((2, min(self._limits[2:4])), np.int64)
+        self._ticks = np.empty(0, np.int64)
+        self._ready, self._dropped = [np.empty(0, np.int64)] * 3, np.empty((0, 3), np.int64)
+        _extend(self.ledger, PER_UPDATE, law.n_updates)
+
+    def grow(self, count: int) -> None:
+        """Make room for so many groups more, and find their durations."""
+        first = len(self.ledger)
+        _extend(self.ledger, PER_GROUP, count)
+        more = self._durations(range(first, first + count))
+        self._ticks = np.concatenate([self._ticks, more]) if first else more
+        self._ready = [_longer(column, count) for column in self._ready]
+        self._dropped = _longer(self._dropped, count)
+
+    def advance(self, loop: Callable[..., int]) -> int:
+        """Let the loop go on; why it returned."""
+        columns = tuple(np.frombuffer(getattr(self.ledger, name), np.int64) for name in (*PER_GROUP, *PER_UPDATE))
+        return loop(
+            self.state, self._limits, self._ticks, columns, tuple(self._generating), tuple(self._ready), self._dropped
+        )
+
+    def close(self, launched: int, dropped: int) -> None:
+        """Give back the room that was not used, and write down what was dropped."""
+        for name in PER_GROUP:
+            del getattr(self.ledger, name)[launched:]
+        self.ledger.dropped = {group: (fate, tick) for group, fate, tick in self._dropped[:dropped].tolist()}
+
+    def _durations(self, groups: range) -> IntArray:
+        if not self._law.lam:
+            return np.full(len(groups), self._law.duration(0))
+        return durations(self._law, self._lengths.sizes(groups))
+
+
+def _limits(law: Law) -> tuple[int, ...]:
+    """In the order of compiled.py."""
+    far, b = 1 << 62, law.groups_per_update
+    in_system = far if law.look_ahead is None else (law.look_ahead + 1) * b
+    slots = far if law.workers is None else law.workers
+    kept = far if law.queue_drop is None else round(law.queue_drop * b)
+    age = far if law.age_max is None else law.age_max
+    bind, order = int(law.workers is not None), ORDERS.index(law.order)
+    return law.n_updates, b, in_system, slots, bind, law.update_ticks(0), order, kept, age
+
+
+def _extend(ledger: Ledger, names: tuple[str, ...], count: int) -> None:
+    for name in names:
+        column = array("q", [NEVER]) * count
+        setattr(ledger, name, getattr(ledger, name) + column if getattr(ledger, name) else column)
+
+
+def _longer(column: IntArray, count: int) -> IntArray:
+    """With room for `count` more rows; memory that is never written costs nothing."""
+    longer = np.empty((len(column) + count, *column.shape[1:]), np.int64)
+    longer[: len(column)] = column
+    return longer
+
+
+def _compiled() -> ModuleType:
+    """The compiled loop. Raises UserError where numba is missing or does not fit."""
+    try:
+        return import_module("delaysim.clock.compiled")
+    except ImportError as error:
+        raise UserError(
+            f"clock=fast needs numba: pip install 'delaysim[fast]', or use clock=simpy for the same trace ({error})"
+        ) from error
