@@ -129,7 +129,7 @@ def _limits(law: Law) -> tuple[int, ...]:
     far, b = 1 << 62, law.groups_per_update
     in_system = far if law.look_ahead is None else (law.look_ahead + 1) * b
     slots = far if law.workers is None else law.workers
-    kept = far if law.queue_drop is None else round(law.queue_drop * b)
+    kept = far if law.queue_limit is None else law.queue_limit
     age = far if law.age_max is None else law.age_max
     bind, order = int(law.workers is not None), ORDERS.index(law.order)
     return law.n_updates, b, in_system, slots, bind, law.update_ticks(0), order, kept, age
