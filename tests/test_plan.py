@@ -54,4 +54,4 @@ def test_runs_without_a_look_ahead_or_with_slots_are_planned(overrides):
 
 def test_a_learner_that_would_wait_for_ever_is_planned_as_that():
     found = plan_one(make_config("clock.timeout=1", "updates=100", suite="simulated_async"))
-    assert "waits group after group is dropped: clock.timeout is too low" in found.policies
+    assert "waits, and group after group is dropped: clock.timeout is too low" in found.policies

@@ -45,6 +45,7 @@ class Timers:
         self._ticks_of = cache(law.duration)
         self._timeout = None if law.timeout is None else to_ticks(law.timeout)
         self._varies = bool(law.noise) or law.start == "stagger"
+        self._end = self._ended_or_cut if law.abort_age is not None else self._ended_surely
         self.running = 0
 
     @property
@@ -81,7 +82,11 @@ class Timers:
             ticks = round(ticks * (1.0 - draws.uniform("start", group)))
         return ticks
 
-    def _end(self, event: Event) -> None:
+    def _ended_surely(self, event: Event) -> None:
+        self.running -= 1
+        self._ended(event._value)
+
+    def _ended_or_cut(self, event: Event) -> None:
         group = event._value
         if group not in self._dropped:
             self.running -= 1

@@ -134,23 +134,23 @@ class Law:
         waits = self.sync_mode == "blocking" and self.syncs_after(update)
         return self.training_ticks + (self.sync_ticks if waits else 0)
 
-    @property
+    @cached_property
     def lags(self) -> bool:
         """Whether the sampler's weights can be older than the learner's."""
         return self.sync_every > 1 or (self.sync_mode == "background" and self.sync_ticks > 0)
 
-    @property
+    @cached_property
     def drops(self) -> bool:
         """Whether a group can go without being trained on."""
         limits = (self.queue_drop, self.age_max, self.abort_age, self.timeout)
         return self.zero_variance != "kept" or any(limit is not None for limit in limits)
 
-    @property
+    @cached_property
     def shortest_ticks(self) -> int:
         """No group completes sooner after its launch than this."""
         return to_ticks(self.c_gen * (self.t_min if self.lam else 1.0))
 
-    @property
+    @cached_property
     def overlaps(self) -> bool:
         """Whether nothing but a publish launches groups, and none is finished as soon as it is launched."""
         alone = self.workers is self.slots is self.arrivals is None and self.start == "burst"
@@ -160,7 +160,7 @@ class Law:
         """Ticks from launch to the end of generation of a group of this size [tokens], noise apart."""
         return to_ticks(self.c_gen * stretch(self, size))
 
-    @property
+    @cached_property
     def consumable(self) -> int | None:
         """Groups from this id on are never consumed; None where the law cannot tell.
 

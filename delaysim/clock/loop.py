@@ -46,7 +46,8 @@ class Clock:
         self._sizes: dict[int, Any] = {}
         self._ready = Ready(law.order, self.ledger, self._sizes, self._draws)
         slots_matter = law.workers is not None or law.slots is not None
-        ended = self._ended if slots_matter or law.reward_lag else self._scored
+        judged = law.zero_variance != "kept" or law.queue_drop is not None
+        ended = self._ended if slots_matter or law.reward_lag else self._scored if judged else self._finish
         self._generation = self._generation_of(law, ended)
         self._weights = Weights(law, self._events, self._synced)
         self._batch: Train | None = None
@@ -153,17 +154,19 @@ class Clock:
             self._scored(group)
 
     def _scored(self, group: int) -> None:
-        if group in self._flat:
-            if group not in self.ledger.dropped:
-                self._drop(group, FILTERED)
-            return
         if group in self.ledger.dropped:
             return
-        self._ready.add(group)
+        if group in self._flat:
+            self._drop(group, FILTERED)
+            return
+        self._finish(group)
         if self._queue is not None and len(self._finished) > self._queue:
             self._drop(self._ready.oldest(), QUEUE)
-        if self._batch is None:
-            self._request_poll()
+
+    def _finish(self, group: int) -> None:
+        self._ready.add(group)
+        if self._batch is None and len(self._finished) >= self._needed:
+            self._events.once(POLL, self._poll)
 
     def _drop(self, group: int, fate: int) -> None:
         self._ready.discard(group)
@@ -176,7 +179,7 @@ class Clock:
         self._events.once(ADMISSION, self._admit)
         self._in_vain += self._batch is None
         if self._in_vain > STARVED:
-            raise Stalled(f"update {self.version} waits group after group is dropped: {self._limits()} is too low")
+            raise Stalled(f"update {self.version} waits, and group after group is dropped: {self._limits()} is too low")
 
     def _limits(self) -> str:
         names = ("queue_drop", "age_max", "abort_age", "timeout")

@@ -110,7 +110,7 @@ def test_a_long_run_of_drawn_lengths_equals_the_reference(order, drops):
 @pytest.mark.slow
 def test_a_run_that_drops_without_end_says_what_the_reference_says():
     law = Law(3, 1, 3, 0.0, 1.0, order="version", queue_drop=2)
-    with pytest.raises(Stalled, match=r"waits group after group is dropped: clock\.queue_drop is too low"):
+    with pytest.raises(Stalled, match=r"waits, and group after group is dropped: clock\.queue_drop is too low"):
         run_fast(law, Table([1]))
 
 
