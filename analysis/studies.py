@@ -22,9 +22,11 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 from studies_page import RESULTS, write
 
+from delaysim.analysis.bias import load_biased
 from delaysim.analysis.outcomes import Outcome, load_outcomes
 from delaysim.analysis.rowfiles import read_columns
 from delaysim.cli.compose import to_config
+from delaysim.run.account import FILE
 from delaysim.run.cells import run_cell
 from delaysim.settings.config import Config
 from delaysim.settings.identity import run_path
@@ -36,12 +38,15 @@ STUDIES = {
     "eps_grid": ["seed=0,1,2,3,4"],
     "group_size": ["seed=0,1,2,3,4"],
     "what_delay_buys": ["seed=0,1,2"],
+    "length_bias": ["seed=0,1,2"],
 }
 """Each grid of conf/sweep/, and what is asked in place of its own values."""
 SETTINGS = ("estimator", "D", "lam", "eps", "G", "B", "lr", "C_gen", "C_update")
 MEANS = ("ess", "kept", "intervention", "delay_mean", "length_mean")
+BIAS = ("ratio", "shortest", "longest", "ks", "dropped", "delay_max", "reward_ratio")
+"""What the account of a run says of its drop policy (delaysim/analysis/bias.py)."""
 FIELDS = (
-    *SETTINGS, "eta", "seed", "run_id", "state", "collapsed", "base", "final", "auc", *MEANS, "version0_share",
+    *SETTINGS, "eta", "drop", "seed", "run_id", "state", "collapsed", "base", "final", "auc", *MEANS, *BIAS, "version0_share",
     "sim_time", "tokens", "wall_s", "updates", "times", "accuracy", "samples", "scores",
 )  # fmt: skip
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -114,17 +119,23 @@ def add(name: str, cfg: Config) -> None:
     print(ended.path.name, row["final"], flush=True)
 
 
+def biased(run: Path) -> dict[str, float]:
+    """What a run's account says of its drop policy; nothing where it left none."""
+    return dict(load_biased(run)[0].measures) if (run / FILE).exists() else {}
+
+
 def line(outcome: Outcome, samples: int) -> dict[str, Any]:
     """What a run says of its cell; enough for every paired statistic at the end of the run."""
     updates = read_columns(outcome.path / "updates.jsonl", (*MEANS, "wall_s"))
     looks = min(3, len(outcome.curve) - 1)
     right = np.rint(outcome.scores * samples * looks).astype(int)
     return {
-        **{key: outcome.settings.get(key, "") for key in (*SETTINGS, "eta")},
+        **{key: outcome.settings.get(key, "") for key in (*SETTINGS, "eta", "drop")},
         "seed": outcome.seed, "run_id": outcome.run_id, "state": outcome.state, "collapsed": int(outcome.collapsed),
         "base": round(float(outcome.curve[0]), 5), "final": round(outcome.final, 5),
         "auc": round(float(outcome.curve.mean()), 5),
         **{name: round(float(updates[name].mean()), 5) for name in MEANS},
+        **{name: round(value, 5) for name, value in biased(outcome.path).items() if name in BIAS},
         "version0_share": round(outcome.moments.get("version0_share", 0.0), 4),
         "sim_time": round(outcome.total("sim_time"), 3), "tokens": int(outcome.total("tokens")),
         "wall_s": round(float(updates["wall_s"].sum()), 1),

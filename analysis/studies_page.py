@@ -21,13 +21,14 @@ from delaysim.analysis.report.tables import markdown
 from delaysim.analysis.stats import crossed
 
 RESULTS = Path(__file__).parent.parent / "docs/results"
-TEXT = {"estimator", "run_id", "state", "updates", "times", "accuracy", "scores"}
+TEXT = {"estimator", "drop", "run_id", "state", "updates", "times", "accuracy", "scores"}
 TITLES = {
     "fixed_delay_table": "Three losses against a fixed delay",
     "async_lambda": "Three losses against length-coupled delays",
     "eps_grid": "Thresholds of TIC and GMC",
     "group_size": "Group size at an equal sample budget",
     "what_delay_buys": "What delay buys",
+    "length_bias": "What dropping long responses does",
 }
 QUESTIONS = {
     "fixed_delay_table": """
@@ -47,6 +48,10 @@ B*G is the same at every G.""",
 Delays are coupled to lengths (lam=1, C_gen=20), and the look-ahead goes from synchronous (eta=0: the learner waits for
 each mini-batch it asked for) to the one that balances generation and learner (auto). Every run makes 240 updates; what
 differs is how old its data is, and how much simulated time it takes.""",
+    "length_bias": """
+Long responses finish last, so what drops by age or by time drops them first ([length_bias.md](../length_bias.md)).
+GRPO under four ways to drop: none, the oldest completion beyond two mini-batches in the queue, groups older than 30
+updates, groups that take longer than two mean responses. Delays are coupled to lengths (lam=1, C_gen=20).""",
 }
 
 
@@ -66,7 +71,8 @@ def outcome(row: dict[str, str]) -> Outcome:
     return Outcome(
         run_id=row["run_id"],
         path=Path(row["run_id"]),
-        settings={key: values[key] for key in KEYS if values.get(key) is not None} | {"suite": SUITES[bool(row["D"])]},
+        settings={key: values[key] for key in KEYS if values.get(key) not in (None, "")}
+        | {"suite": SUITES[bool(row["D"])]},
         seed=values["seed"],
         state=row["state"],
         collapsed=bool(values["collapsed"]),
@@ -79,7 +85,7 @@ def outcome(row: dict[str, str]) -> Outcome:
     )
 
 
-KEYS = ("estimator", "D", "lam", "eps", "G", "B", "lr", "C_gen", "C_update", "eta")
+KEYS = ("estimator", "D", "lam", "eps", "G", "B", "lr", "C_gen", "C_update", "eta", "drop")
 SUITES = {True: "fixed_delay", False: "simulated_async"}
 
 
@@ -95,6 +101,7 @@ def number(text: str) -> float | int | str | None:
 def page(name: str, answer: Answer, rows: list[dict[str, str]], command: str) -> str:
     """docs/results/NAME.md."""
     title, tables = TITLES[name], "\n\n".join(map(markdown, tables_of(answer)))
+    measured = "\n\n".join(map(markdown, [*biases(answer.study, rows), measures(answer.study, rows)]))
     found = headline(answer)
     if name in TIMED:
         found, tables = studies_time.answer(rows), f"{markdown(studies_time.table(rows))}\n\n{tables}"
@@ -111,7 +118,7 @@ Made by `python analysis/studies.py {name}` from [{name}.csv]({name}.csv), one l
 
 {tables}
 
-{markdown(measures(answer.study, rows))}
+{measured}
 
 Tiny default (0.13M parameters, chain sums), {len(rows)} runs of 240 updates, lr 3e-4, nothing tuned for any method.
 Intervals are over seeds and problems both ([statistics.md](../statistics.md)); `delaysim compare` and `delaysim budget`
@@ -135,17 +142,39 @@ def tables_of(answer: Answer) -> Iterator[Table]:
         yield contrast_table(answer, at_the_end, "Differences of final accuracy")
 
 
+def biases(study: Study, rows: list[dict[str, str]]) -> Iterator[Table]:
+    """What each drop policy did to lengths and rewards, where runs differ in it."""
+    if len({row.get("drop") for row in rows}) > 1:
+        text = (
+            "Groups that were trained on against all that were generated, in the steady state: ratio of mean lengths, "
+            "share trained of the shortest and of the longest tenth, KS distance of the lengths, ratio of mean rewards."
+        )
+        yield means(study, rows, BIASES, text)
+
+
+BIASES = {
+    "ratio": ("length ratio", "{:.3f}"), "shortest": ("shortest tenth", "{:.0%}"),
+    "longest": ("longest tenth", "{:.0%}"), "ks": ("KS", "{:.3f}"), "dropped": ("dropped", "{:.0%}"),
+    "delay_max": ("largest delay", "{:.0f}"), "reward_ratio": ("reward ratio", "{:.3f}"),
+}  # fmt: skip
+
+
 def measures(study: Study, rows: list[dict[str, str]]) -> Table:
     """What the runs of each cell looked like."""
+    return means(study, rows, MEASURES, "Means over updates, then seeds.")
+
+
+def means(study: Study, rows: list[dict[str, str]], columns: dict[str, tuple[str, str]], text: str) -> Table:
+    """Columns of the file, as means over the seeds of each cell."""
     by_run = {row["run_id"]: row for row in rows}
     found = []
     for part, delay, level, cell in study.cells():
         of = [by_run[run.run_id] for run in cell.runs.values()]
-        mean = {key: np.mean([float(row[key]) for row in of]) for key in MEASURES}
+        mean = {key: np.mean([float(row[key]) for row in of]) for key in columns}
         where = ", ".join(filter(None, (study.at(delay), part.name)))
-        found.append((study.name(level), where, *(form.format(mean[key]) for key, (_, form) in MEASURES.items())))
-    heads = [head for head, _ in MEASURES.values()]
-    return Table("Means over updates, then seeds.", (study.by, "cell", *heads), tuple(found), left=2)
+        found.append((study.name(level), where, *(form.format(mean[key]) for key, (_, form) in columns.items())))
+    heads = [head for head, _ in columns.values()]
+    return Table(text, (study.by, "cell", *heads), tuple(found), left=2)
 
 
 MEASURES = {
