@@ -46,8 +46,8 @@ MEANS = ("ess", "kept", "intervention", "delay_mean", "length_mean")
 BIAS = ("ratio", "shortest", "longest", "ks", "dropped", "delay_max", "reward_ratio")
 """What the account of a run says of its drop policy (delaysim/analysis/bias.py)."""
 FIELDS = (
-    *SETTINGS, "eta", "drop", "seed", "run_id", "state", "collapsed", "base", "final", "auc", *MEANS, *BIAS, "version0_share",
-    "sim_time", "tokens", "wall_s", "updates", "times", "accuracy", "samples", "scores",
+    *SETTINGS, "eta", "drop", "seed", "run_id", "state", "collapsed", "base", "final", "auc", *MEANS, *BIAS,
+    "version0_share", "sim_time", "tokens", "wall_s", "updates", "times", "accuracy", "samples", "scores",
 )  # fmt: skip
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 """`scores` has one character per problem: right ones among `samples` responses of the last three evaluations."""
