@@ -141,8 +141,8 @@ def _panel(ax: Axes, rows: list[Row], name: str, axis: int) -> None:
     ax.axhline(float(curves(rows, name, etas(rows)[0])[0][2][0]), **BASE)
     ax.set_ylim(0, 1.02)
     clean(ax)
-    if axis:
-        ax.legend(fontsize=7.5, frameon=False, loc="upper left")
+    if not axis:
+        ax.legend(fontsize=7.5, frameon=False, loc="lower right", ncols=3, bbox_to_anchor=(1.0, 0.02))
 
 
 def _looks(rows: list[Row]) -> Iterator[tuple[str, str, str]]:

@@ -22,7 +22,7 @@ from delaysim.clock.steps import Answer, Launch, Lengths, Step, Sync, Train
 from delaysim.clock.weights import Weights
 
 _OVER = Step(None, None)
-STARVED = 100_000
+STARVED = 10_000
 """So many groups go while the learner waits, and it gives up."""
 
 
@@ -179,11 +179,12 @@ class Clock:
         self._events.once(ADMISSION, self._admit)
         self._in_vain += self._batch is None
         if self._in_vain > STARVED:
-            raise Stalled(f"update {self.version} waits, and group after group is dropped: {self._limits()} is too low")
+            raise Stalled(f"update {self.version} waits, and group after group is dropped: {self._limits()}")
 
     def _limits(self) -> str:
         names = ("queue_drop", "age_max", "abort_age", "timeout")
-        return " or ".join(f"clock.{name}" for name in names if getattr(self.law, name) is not None)
+        low = " or ".join(f"clock.{name}" for name in names if getattr(self.law, name) is not None)
+        return f"{low} is too low" if low else "all have equal rewards (clock.zero_variance=replaced)"
 
     def _drop_old(self, limit: int) -> None:
         """Drop every group of weights before `limit`; versions rise with ids."""
