@@ -30,11 +30,11 @@ def entry(arguments: list[str]) -> int:
 
 
 def _dispatch(arguments: list[str]) -> int:
-    from delaysim.cli.commands import COMMANDS
+    from delaysim.cli.commands import COMMANDS, command
 
     word = arguments[0] if arguments else ""
     if word in COMMANDS:
-        return COMMANDS[word](arguments[1:])
+        return command(word)(arguments[1:])
     if word and word[0] not in "+~-" and "=" not in word:
         raise UserError(
             f"{word!r} is neither a command ({', '.join(COMMANDS)}) nor a setting (KEY=VALUE); see delaysim --help"

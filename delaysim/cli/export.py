@@ -23,8 +23,8 @@ from delaysim.errors import UserError
 from delaysim.files import read_json
 from delaysim.presets import discover, family, targets
 from delaysim.presets.base import age_limit, bound, knobs_of, written
+from delaysim.run.drawn import length_law, settled_law
 from delaysim.run.progress import requested_delay
-from delaysim.run.tracemode import length_law, settled_law
 from delaysim.settings.config import Config
 from delaysim.settings.configfile import load_config
 from delaysim.settings.laws import law_from

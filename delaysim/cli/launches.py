@@ -6,7 +6,7 @@ from delaysim.clock import Stalled
 from delaysim.clock.law import TICKS, fixed_delay_sim_time
 from delaysim.clock.lengths import KeyedLengths
 from delaysim.clock.trace import run_alone
-from delaysim.run.tracemode import length_law, settled_law
+from delaysim.run.drawn import length_law, settled_law
 from delaysim.settings.config import AUTO, FREE, REPLAY, Config, LognormalConf
 from delaysim.settings.identity import DEFAULTS, POLICIES
 

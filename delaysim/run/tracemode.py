@@ -8,22 +8,21 @@ from rich.console import Console
 
 from delaysim.clock import TICKS, Clock, Law
 from delaysim.clock.fast import REFERENCE, Finished, run_with
-from delaysim.clock.lengths import Empirical, KeyedLengths, LengthLaw, Lognormal
+from delaysim.clock.lengths import KeyedLengths
 from delaysim.clock.replay import Replay, replay_alone
 from delaysim.clock.trace import group_rows, moments
-from delaysim.data import read_lengths
 from delaysim.files import read_json, write_json
 from delaysim.run.account import read_account, write_account
 from delaysim.run.account_lines import account_lines
 from delaysim.run.clocks import replay_of
+from delaysim.run.drawn import length_law, settled_law
 from delaysim.run.owncount import own_count
 from delaysim.run.progress import requested_delay
 from delaysim.run.records import SCHEMA
 from delaysim.run.tracefile import write_clock, write_trace
-from delaysim.settings.config import REPLAY, Config, LognormalConf
+from delaysim.settings.config import REPLAY, Config
 from delaysim.settings.configfile import save_config
 from delaysim.settings.identity import identity
-from delaysim.settings.laws import law_of
 from delaysim.settings.replay import replay_text
 
 
@@ -32,19 +31,6 @@ def trace(cfg: Config, path: Path, console: Console) -> None:
     if cfg.resume == "never" or not (path / "moments.json").exists():
         _write(cfg, path)
     _report(cfg, path, console)
-
-
-def length_law(cfg: Config) -> LengthLaw:
-    """The law the configuration draws lengths from."""
-    if isinstance(cfg.lengths, LognormalConf):
-        conf = cfg.lengths
-        return Lognormal(conf.mean, conf.sigma, conf.prompt_share, conf.cap)
-    return Empirical(read_lengths(cfg.lengths.path, cfg.lengths.column))
-
-
-def settled_law(cfg: Config, lengths: LengthLaw) -> Law:
-    """The clock's law, its pilot drawn from the same length law."""
-    return law_of(cfg, lambda: KeyedLengths(lengths, cfg.G, cfg.model.seed, "pilot_lengths").table(cfg.clock.pilot))
 
 
 def _write(cfg: Config, path: Path) -> None:

@@ -9,7 +9,7 @@ from delaysim.cli.export import preset_config
 from delaysim.clock.lengths import KeyedLengths
 from delaysim.clock.trace import group_rows, run_alone
 from delaysim.presets import discover
-from delaysim.run.tracemode import length_law, settled_law
+from delaysim.run.drawn import length_law, settled_law
 
 
 def config(name, **settings):
