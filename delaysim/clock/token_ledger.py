@@ -97,5 +97,5 @@ def tokens_made(rows: Mapping[str, Column], lengths: Column, due: IntArray, end:
     longest = lengths.max(axis=1).astype(np.int64)
     reached = np.where(known, longest * np.minimum(elapsed, duration) // duration, 0)
     reached = np.where(done == NEVER, reached, longest)
-    made: IntArray = np.minimum(lengths, reached[:, None]).sum(axis=1, dtype=np.int64)
+    made: IntArray = np.minimum(lengths, reached.astype(lengths.dtype)[:, None]).sum(axis=1, dtype=np.int64)
     return made

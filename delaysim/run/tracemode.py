@@ -8,7 +8,8 @@ from rich.console import Console
 
 from delaysim.clock import TICKS, Clock, Law
 from delaysim.clock.fast import REFERENCE, Finished, run_with
-from delaysim.clock.lengths import KeyedLengths
+from delaysim.clock.ledger import Ledger
+from delaysim.clock.lengths import KeyedLengths, LengthLaw, Lengths2D
 from delaysim.clock.replay import Replay, replay_alone
 from delaysim.clock.trace import group_rows, moments
 from delaysim.files import read_json, write_json
@@ -36,26 +37,31 @@ def trace(cfg: Config, path: Path, console: Console) -> None:
 def _write(cfg: Config, path: Path) -> None:
     drawn = length_law(cfg)
     law = settled_law(cfg, drawn)
+    ledger, now, table, engine = _simulate(cfg, law, drawn)
+    rows = group_rows(ledger)
+    path.mkdir(parents=True, exist_ok=True)
+    write_trace(path / "trace.parquet", rows, table)
+    write_clock(path / "clock.parquet", ledger)
+    in_flight, simulated = cfg.clock.in_flight == "account", cfg.suite_name != REPLAY
+    write_account(path, ledger, rows, table, law, in_flight=in_flight, simulated=simulated)
+    save_config(cfg, path / "config.yaml")
+    trained = rows["update"][: len(table)] >= 0
+    write_json(
+        path / "manifest.json", {"schema": SCHEMA, "identity": identity(cfg), "law": asdict(law), "engine": engine}
+    )
+    found = moments(rows, law, now / TICKS)
+    found["length_ratio"] = float(table[trained].mean() / table.mean())
+    write_json(path / "moments.json", found)
+
+
+def _simulate(cfg: Config, law: Law, drawn: LengthLaw) -> tuple[Ledger, int, Lengths2D, str]:
+    """Ledger and last tick of the run, lengths [groups, G] of what was generated, the engine; the rest is let go."""
     lengths = KeyedLengths(drawn, cfg.G, cfg.seed, stat=law.stat, flat=cfg.lengths.flat)
     gc.disable()  # the clock makes millions of small objects and no cycles
     clock, engine = _run(cfg, law, lengths)
     gc.enable()
-    rows = group_rows(clock.ledger)
     generated = min(len(clock.ledger), law.consumable or len(clock.ledger))
-    path.mkdir(parents=True, exist_ok=True)
-    table = lengths.of_ledger(clock.ledger, generated)
-    write_trace(path / "trace.parquet", rows, table)
-    write_clock(path / "clock.parquet", clock.ledger)
-    in_flight, simulated = cfg.clock.in_flight == "account", cfg.suite_name != REPLAY
-    write_account(path, clock.ledger, rows, table, law, in_flight=in_flight, simulated=simulated)
-    save_config(cfg, path / "config.yaml")
-    trained = rows["update"][:generated] >= 0
-    write_json(
-        path / "manifest.json", {"schema": SCHEMA, "identity": identity(cfg), "law": asdict(law), "engine": engine}
-    )
-    found = moments(rows, law, clock.now / TICKS)
-    found["length_ratio"] = float(table[trained].mean() / table.mean())
-    write_json(path / "moments.json", found)
+    return clock.ledger, clock.now, lengths.of_ledger(clock.ledger, generated), engine
 
 
 def _run(cfg: Config, law: Law, lengths: KeyedLengths) -> tuple[Clock | Finished | Replay, str]:
