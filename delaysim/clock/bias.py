@@ -18,8 +18,8 @@ PARTS = 10
 """Survival is given for each tenth of what was generated, from the smallest values to the largest."""
 FOLLOWED = 99
 """A group counts in the steady state where the run goes on for the time in which this percentage is decided."""
-PIECE = 1 << 18
-"""Values counted at once."""
+PIECE = 1 << 15
+"""Groups whose values are counted at once: NumPy selects and counts on copies."""
 
 Mask = NDArray[np.bool_]
 
@@ -93,21 +93,20 @@ def _chance(means: Column, trained: int) -> float:
 
 def _cumulative(values: Column, kept: Mask) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Responses, and trained responses, up to and including each distinct value in order; both start with 0."""
-    flat, alive = values.ravel(), values[kept].ravel()
     if values.dtype.kind == "f":
-        levels, flat = np.unique(flat, return_inverse=True)
-        alive = np.searchsorted(levels, alive)
-    size = int(flat.max(initial=0)) + 1
-    counts = (_counts(part, size) for part in (flat, alive))
+        values = np.unique(values, return_inverse=True)[1].reshape(values.shape)
+    size = int(values.max(initial=0)) + 1
+    counts = (_counts(values, among, size) for among in (np.ones_like(kept), kept))
     total, survived = (np.concatenate([[0], np.cumsum(count)]) for count in counts)
     return total, survived
 
 
-def _counts(values: Column, size: int) -> NDArray[np.int64]:
-    """How often each of 0..size-1 occurs; in pieces, since NumPy counts on a copy in 64 bits."""
+def _counts(values: Column, among: Mask, size: int) -> NDArray[np.int64]:
+    """How often each of 0..size-1 occurs in some of the groups."""
     count = np.zeros(size, np.int64)
     for start in range(0, len(values), PIECE):
-        count += np.bincount(values[start : start + PIECE], minlength=size)
+        part = slice(start, start + PIECE)
+        count += np.bincount(values[part][among[part]].ravel(), minlength=size)
     return count
 
 

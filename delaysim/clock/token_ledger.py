@@ -97,5 +97,8 @@ def tokens_made(rows: Mapping[str, Column], lengths: Column, due: IntArray, end:
     longest = lengths.max(axis=1).astype(np.int64)
     reached = np.where(known, longest * np.minimum(elapsed, duration) // duration, 0)
     reached = np.where(done == NEVER, reached, longest)
-    made: IntArray = np.minimum(lengths, reached.astype(lengths.dtype)[:, None]).sum(axis=1, dtype=np.int64)
+    reached = reached.astype(lengths.dtype)
+    made = np.zeros(count, np.int64)
+    for response in lengths.T:  # one at a time: the table itself would be there twice
+        made += np.minimum(response, reached)
     return made
