@@ -88,7 +88,7 @@ def spelled(value: Any) -> str:
 def setting(key: str, value: Any) -> str:
     """A setting as it stands in a sentence: eps=0.28; of what drops groups the limits alone."""
     if key == DROP:
-        return "no drop" if value == NO_DROP else str(value)
+        return "no drop" if value in (NO_DROP, None) else str(value)
     return f"{key}={spelled(value)}"
 
 

@@ -75,7 +75,7 @@ def test_names_are_ordered_by_the_numbers_in_them():
 
 
 def test_a_policy_in_a_sentence():
-    assert [setting("drop", value) for value in ("none", "age_max=8")] == ["no drop", "age_max=8"]
+    assert [setting("drop", value) for value in ("none", None, "age_max=8")] == ["no drop", "no drop", "age_max=8"]
     assert setting("eps", 0.280) == "eps=0.28"
 
 
