@@ -59,7 +59,7 @@ def _title(cells: Sequence[Told]) -> str:
     worst = max(cells, key=lambda cell: abs(_off(cell, run)))
     if abs(_off(worst, run)) > BEYOND:
         off = _off(worst, run)
-        return f"{fair}; what start and end of a run leave out makes it up to {_words(off)} than generated"
+        return f"{fair}; start and end of a run make what was trained on up to {_words(off)} than generated"
     return f"{fair}: what was trained on stands for what was generated"
 
 
