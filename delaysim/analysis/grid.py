@@ -93,9 +93,11 @@ def setting(key: str, value: Any) -> str:
 
 
 def ordered(value: Any) -> tuple[int, Any]:
-    """A sort key: nothing first, numbers by size, names by letter and by the numbers in them."""
+    """A sort key: nothing first, numbers by size, then `none`, then names by letter and by the numbers in them."""
     if value is None:
         return 0, 0
+    if value == NO_DROP:
+        return 2, []
     return (1, value) if isinstance(value, int | float) else (2, _in_pieces(str(value)))
 
 

@@ -62,7 +62,7 @@ def test_policies_compare_by_drop_and_are_chosen_by_it():
                    {"drop": "age_max=8"})], {})  # fmt: skip
     assert varying(runs) == ["drop"]
     (stratum,) = arrange(runs, "drop", ())
-    assert list(stratum.cells) == ["age_max=8", "age_max=30", "none"]
+    assert list(stratum.cells) == ["none", "age_max=8", "age_max=30"]
     assert {run.seed for run in select(runs, {"drop": ["none"]})} == {0, 1}
     assert len(select(runs, {"drop": ["age_max=8", "none"]})) == 4
     with pytest.raises(UserError, match=r"no run has drop=timeout=4; the runs have drop=none, age_max=30, age_max=8"):
@@ -71,7 +71,7 @@ def test_policies_compare_by_drop_and_are_chosen_by_it():
 
 def test_names_are_ordered_by_the_numbers_in_them():
     names = ["none", "timeout=40", "age_max=30", "timeout=4.5", "a3po", "age_max=8", "a10"]
-    assert sorted(names, key=ordered) == ["a3po", "a10", "age_max=8", "age_max=30", "none", "timeout=4.5", "timeout=40"]
+    assert sorted(names, key=ordered) == ["none", "a3po", "a10", "age_max=8", "age_max=30", "timeout=4.5", "timeout=40"]
 
 
 def test_a_policy_in_a_sentence():

@@ -55,7 +55,7 @@ def titled(text, key):
 
 def test_policies_are_one_axis_named_by_their_limits(seen):
     assert "6 runs of simulated_async" in " ".join(seen.summary)
-    assert "age_max=30, no drop and timeout=40; eta = auto" in " ".join(seen.summary)
+    assert "no drop, age_max=30 and timeout=40; eta = auto" in " ".join(seen.summary)
     assert ["drop", "eta=auto"] in seen.rows
     assert seen.row("no drop", "1.000 ±0.000*") == ()
     assert "clock.age_max" not in [cell for row in seen.rows for cell in row]
