@@ -90,8 +90,9 @@ def _run(source, run, estimator, delay, seed, loss):
     run.mkdir(parents=True)
     rng = np.random.default_rng((seed, delay, *estimator["name"].encode()))
     _manifest(source, run, estimator, delay, seed)
-    for name in ("config.yaml", "run.log"):
-        (run / name).write_bytes((source / name).read_bytes())
+    for name in ("config.yaml", "run.log", "account.json"):
+        if (source / name).exists():
+            (run / name).write_bytes((source / name).read_bytes())
     updates = [json.loads(line) for line in (source / "updates.jsonl").read_text().splitlines()]
     groups = [json.loads(line) for line in (source / "groups.jsonl").read_text().splitlines()]
     per = len(groups) // len(updates)

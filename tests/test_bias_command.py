@@ -39,7 +39,7 @@ def test_one_line_per_policy_over_its_seeds(tmp_path, capsys):
     aged = [traced(tmp_path / f"age-{seed}", seed, age_max=12) for seed in (0, 1)]
     rows = list(csv.DictReader(io.StringIO(printed(capsys, tmp_path, "--format", "csv"))))
     assert [(row["cell"], row["seeds"], row["window"]) for row in rows] == [
-        ("none dropped", "2", "steady"), ("age_max=12", "2", "steady")
+        ("no drop", "2", "steady"), ("age_max=12", "2", "steady")
     ]  # fmt: skip
     for row, accounts in zip(rows, (kept, aged), strict=True):
         ratios = [account["lengths"]["steady"]["ratio"] for account in accounts]

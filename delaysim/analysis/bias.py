@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from delaysim.accuracy import half_width, mean_se, summarise
-from delaysim.analysis.grid import ordered, spelled
-from delaysim.analysis.settings import run_settings
+from delaysim.analysis.footing import filled
+from delaysim.analysis.grid import ordered, setting
+from delaysim.analysis.settings import run_settings, with_drop
 from delaysim.errors import UserError
 from delaysim.files import read_json
 from delaysim.run.account import FILE
 from delaysim.run.records import read_rows
+from delaysim.settings.identity import POLICIES
 
 MEASURES = {
     "ratio": "trained/generated length",
@@ -70,7 +72,16 @@ def load_biased(root: Path) -> list[Biased]:
 
 def _biased(run: Path) -> Biased:
     account, identity = read_json(run / FILE), read_json(run / "manifest.json")["identity"]
-    lengths, longest = (_window(account[name]) for name in ("lengths", "longest"))
+    known = measured(account)
+    if history := summarise(list(read_rows(run / "evals.jsonl"))):
+        known["accuracy"] = float(history[-1].pass1)
+    return Biased(run_settings(run, identity) if "estimator" in identity else _traced(identity), identity["seed"],
+                  account["lengths"]["policy"], known)  # fmt: skip
+
+
+def measured(account: Mapping[str, Any]) -> dict[str, float]:
+    """By MEASURES, what an account can tell."""
+    lengths, longest = (window(account[name]) for name in ("lengths", "longest"))
     measures = {
         "ratio": lengths["ratio"],
         "fresh": account["lengths"].get("fresh_ratio"),
@@ -82,36 +93,36 @@ def _biased(run: Path) -> Biased:
         "delay_max": account["delay"]["max"],
     }
     if "rewards" in account:
-        measures["reward_ratio"] = _window(account["rewards"])["ratio"]
-    if history := summarise(list(read_rows(run / "evals.jsonl"))):
-        measures["accuracy"] = history[-1].pass1
-    known = {name: float(value) for name, value in measures.items() if value is not None}
-    return Biased(run_settings(run, identity) if "estimator" in identity else _traced(identity), identity["seed"],
-                  account["lengths"]["policy"], known)  # fmt: skip
+        measures["reward_ratio"] = window(account["rewards"])["ratio"]
+    return {name: float(value) for name, value in measures.items() if value is not None}
 
 
-def _window(compared: Mapping[str, Any]) -> Mapping[str, Any]:
+def window(compared: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The population by which a policy is judged: the steady state, in a short run what was decided."""
     return dict(compared[compared["policy"]])
 
 
 def _traced(identity: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a trace: it has no estimator."""
     flat = {key: value for key, value in identity.items() if not isinstance(value, Mapping) and key != "seed"}
-    nested = {key: value for part in ("clock", "lengths") for key, value in identity[part].items()}
+    clock = {f"clock.{key}" if key in POLICIES else key: value for key, value in identity["clock"].items()}
+    nested = with_drop(clock) | identity["lengths"]
     return flat | {key: tuple(value) if isinstance(value, list) else value for key, value in nested.items()}
 
 
 def cells(runs: Sequence[Biased]) -> list[Cell]:
     """The runs by what they differ in but the seed, in order of that."""
-    keys = sorted({key for run in runs for key in run.settings})
-    apart = [key for key in keys if len({repr(run.settings.get(key)) for run in runs}) > 1]
+    tables = filled([run.settings for run in runs])
+    keys = sorted({key for table in tables for key in table})
+    apart = [key for key in keys if len({repr(table.get(key)) for table in tables}) > 1]
     grouped: dict[tuple[Any, ...], list[Biased]] = {}
-    for run in runs:
-        grouped.setdefault(tuple(run.settings.get(key) for key in apart), []).append(run)
+    for run, table in zip(runs, tables, strict=True):
+        grouped.setdefault(tuple(table.get(key) for key in apart), []).append(run)
     in_order = sorted(grouped.items(), key=lambda item: [ordered(value) for value in item[0]])
     return [Cell(_label(apart, values), members) for values, members in in_order]
 
 
 def _label(keys: Sequence[str], values: Sequence[Any]) -> str:
     named = {key.removeprefix("clock."): value for key, value in zip(keys, values, strict=True) if value is not None}
-    return " ".join(f"{key}={spelled(value)}" for key, value in named.items()) or "none dropped"
+    parts = [setting(key, value) for key, value in named.items()]
+    return " ".join(parts) or "all"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from delaysim.analysis.grid import Level, Stratum, ordered, spelled
+from delaysim.analysis.grid import Level, Stratum, ordered, setting, spelled
 from delaysim.analysis.outcomes import TIMED, Outcome
 from delaysim.analysis.stats import Estimate, crossed
 from delaysim.errors import UserError
@@ -75,9 +75,8 @@ def _budget(
 ) -> Budget:
     if 0 not in by_delay:
         least = spelled(next(iter(by_delay)))
-        raise UserError(
-            f"{spelled(level)} has no run at {over}=0 (smallest: {least}): a budget is paired with it; add {over}=0"
-        )
+        name = " ".join([spelled(level), *(setting(key, value) for key, value in at.items())])
+        raise UserError(f"{name} has no run at {over}=0 (smallest: {least}): a budget is paired with it; add {over}=0")
     steps: list[Step] = []
     best = {delay: _choice(by_value) for delay, by_value in by_delay.items()}
     for delay in by_delay:

@@ -1,5 +1,6 @@
 """Runs arranged for comparison: which are alike but for one setting, seed by seed and problem by problem."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -8,8 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from delaysim.analysis.endpoints import Endpoint, final
+from delaysim.analysis.footing import numbered, on_one_footing
 from delaysim.analysis.outcomes import Outcome
+from delaysim.analysis.settings import DROP, NO_DROP
 from delaysim.errors import UserError
+from delaysim.settings.config import AUTO
 
 Level = Any
 """A value of the setting that is compared: an estimator's name, a delay, ..."""
@@ -59,15 +63,16 @@ def arrange(outcomes: Sequence[Outcome], by: str, at: Sequence[str]) -> list[Str
 
 
 def select(outcomes: Sequence[Outcome], where: Mapping[str, Sequence[str]]) -> list[Outcome]:
-    """The runs whose settings have one of the given values. Raises UserError where none does."""
+    """The runs whose settings have one of the given values, on one footing. Raises UserError where none does."""
+    outcomes = on_one_footing(outcomes)
     _known(outcomes, where)
     for key, values in where.items():
-        kept = [run for run in outcomes if spelled(run.settings.get(key)) in {spelled(value) for value in values}]
+        kept = [run for run in outcomes if _spellings(run, key) & {spelled(value) for value in values}]
         if not kept:
             there = ", ".join(dict.fromkeys(spelled(run.settings.get(key)) for run in outcomes))
             raise UserError(f"no run has {key}={','.join(values)}; the runs have {key}={there}")
         outcomes = kept
-    return list(outcomes)
+    return numbered(outcomes)
 
 
 def spelled(value: Any) -> str:
@@ -80,11 +85,32 @@ def spelled(value: Any) -> str:
         return str(value)
 
 
+def setting(key: str, value: Any) -> str:
+    """A setting as it stands in a sentence: eps=0.28; of what drops groups the limits alone."""
+    if key == DROP:
+        return "no drop" if value in (NO_DROP, None) else str(value)
+    return f"{key}={spelled(value)}"
+
+
 def ordered(value: Any) -> tuple[int, Any]:
-    """A sort key: nothing first, numbers by size, names by letter."""
+    """A sort key: nothing first, numbers by size, then `none`, then names by letter and by the numbers in them."""
     if value is None:
         return 0, 0
-    return (1, value) if isinstance(value, int | float) else (2, str(value))
+    if value == NO_DROP:
+        return 2, []
+    return (1, value) if isinstance(value, int | float) else (2, _in_pieces(str(value)))
+
+
+def _in_pieces(name: str) -> list[tuple[bool, float, str]]:
+    """age_max=8 before age_max=30."""
+    pieces = [piece for piece in re.split(r"(\d+(?:\.\d+)?)", name) if piece]
+    return [(True, float(piece), "") if piece[0].isdigit() else (False, 0.0, piece) for piece in pieces]
+
+
+def _spellings(run: Outcome, key: str) -> set[str]:
+    """Of a look-ahead `auto` and the number that came of it."""
+    value = run.settings.get(key)
+    return {spelled(value), *([spelled(run.look_ahead)] if key == "eta" and value == AUTO else [])}
 
 
 def _known(outcomes: Sequence[Outcome], keys: Iterable[str]) -> None:

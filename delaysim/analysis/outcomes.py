@@ -60,6 +60,8 @@ class Outcome:
     """(problems,): the set of each, where there are several."""
     clusters: tuple[str, ...] = ()
     """(problems,): problems with the same label count as one draw."""
+    look_ahead: int | None = None
+    """Of the run's law [updates]: what a setting of `auto` came to; None = no such limit."""
 
     @property
     def curve(self) -> NDArray[np.float64]:
@@ -124,7 +126,8 @@ def _state(run: Path) -> str:
 
 
 def _outcome(run: Path, state: str) -> Outcome | None:
-    identity = read_json(run / "manifest.json")["identity"]
+    manifest = read_json(run / "manifest.json")
+    identity = manifest["identity"]
     evals = read_columns(run / "evals.jsonl", ("update", "problem", "greedy", "correct"))
     due = planned(identity["N"], identity["evaluation"]["every"])
     if evals.empty:
@@ -147,6 +150,7 @@ def _outcome(run: Path, state: str) -> Outcome | None:
         axes=_axes(rows, due, identity["B"] * identity["G"]),
         reached=len(rows),
         moments=_moments(run),
+        look_ahead=manifest["law"]["look_ahead"],
     )
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from delaysim.settings.configfile import load_config
-from delaysim.settings.identity import estimator_name
+from delaysim.settings.identity import DEFAULTS, OFF, POLICIES, estimator_name
 
 SHORT = {
     "clock.C_gen": "C_gen", "clock.C_update": "C_update", "clock.lam": "lam", "learner.lr": "lr",
@@ -13,6 +13,15 @@ SHORT = {
     "rule.name": "rule",
 }  # fmt: skip
 """Short names of the command line for nested settings."""
+DROP, NO_DROP = "drop", "none"
+LIMITS = ("queue_drop", "age_max", "abort_age", "timeout", "requeue", "attempts")
+"""What one setting `drop` tells: the limits on a group's life, and what becomes of its prompt."""
+UNSAID = {
+    DROP: NO_DROP,
+    **{f"clock.{name}": DEFAULTS[name] for name in sorted(POLICIES - {*LIMITS})},
+    **{f"learner.{name}": value for name, value in OFF.items()},
+}
+"""What a setting is where a run does not have it."""
 
 
 def run_settings(run: Path, identity: Mapping[str, Any]) -> dict[str, Any]:
@@ -23,8 +32,16 @@ def run_settings(run: Path, identity: Mapping[str, Any]) -> dict[str, Any]:
     name = estimator_name(load_config(run / "config.yaml")) if name == "custom" else name
     rule = identity.get("rule", {}).get("name")
     short = {**SHORT, "clock.eta": "D" if identity["suite"] == "fixed_delay" else "eta"}
-    named = {short.get(key, key): value for key, value in flat.items()}
+    named = {short.get(key, key): value for key, value in with_drop(flat).items()}
     return {"suite": identity["suite"], "estimator": f"{name}+{rule}" if rule else name, **named}
+
+
+def with_drop(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with LIMITS as one setting, e.g. drop=age_max=30 or drop=timeout=40+requeue; none where none is set."""
+    limits = {name: flat[f"clock.{name}"] for name in LIMITS if f"clock.{name}" in flat}
+    rest = {key: value for key, value in flat.items() if key not in {f"clock.{name}" for name in limits}}
+    said = "+".join(name if value is True else f"{name}={value:g}" for name, value in limits.items())
+    return {**rest, DROP: said} if said else rest
 
 
 def _flat(nested: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from delaysim.pareto import front
 from delaysim.predict.bounds import bound, learner_bound, rollout_bound
 from delaysim.predict.inputs import Question
 from delaysim.predict.operation import COLOCATED, grid
-from delaysim.predict.pareto import front
 from delaysim.predict.simulate import Prediction, predict
 
 ENOUGH = 0.95

@@ -26,7 +26,7 @@ class Text(HTMLParser):
 
     def __init__(self, page):
         super().__init__()
-        self.sections, self.rows, self.titles, self.inside, self.cell = {}, [], [], [], None
+        self.sections, self.rows, self.titles, self.summary, self.inside = {}, [], [], [], []
         self.feed(page)
 
     def handle_starttag(self, tag, attributes):
@@ -40,6 +40,8 @@ class Text(HTMLParser):
             self.rows[-1].append("")
         if tag in ("h1", "h2"):
             self.titles.append("")
+        if ("class", "summary") in attributes and tag == "p":
+            self.summary.append("")
 
     def handle_endtag(self, tag):
         while self.inside and self.inside.pop() != tag:
@@ -52,6 +54,8 @@ class Text(HTMLParser):
             self.rows[-1][-1] += data
         if self.inside and self.inside[-1] in ("h1", "h2"):
             self.titles[-1] += data
+        if self.inside and self.inside[-1] == "p" and self.summary and "header" in self.inside:
+            self.summary[-1] += data
 
     def row(self, *start):
         """The rest of the only row that starts so."""

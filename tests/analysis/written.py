@@ -37,7 +37,7 @@ def write_run(
     """A finished run: `base` before training, then `right` at every evaluation; shares of every problem, in halves.
 
     `stop`: a number that is not finite ended it at this update; then it has no trace and no moments, as a real one.
-    `changes` to `status`, `leg`, `problem` (a function from number to name), `tokens`, `log`.
+    `changes` to `status`, `leg`, `problem` (a function from number to name), `tokens`, `log`; `account`: its own.
     """
     name = f"{estimator}-D{D}-s{seed}" + "".join(f"-{o.replace('=', '')}" for o in overrides if "path" not in o)
     path = root / suite / name
@@ -52,6 +52,8 @@ def write_run(
     _json(
         path / "status.json", **{"state": "done", "update": N, "updates": N, "error": None} | changes.get("status", {})
     )
+    if "account" in changes:
+        _json(path / "account.json", **changes["account"])
     n = N if stop is None else stop
     (path / "run.log").write_text(changes.get("log", "running\n"))
     _rows(path / "evals.jsonl", (row for row in _evals(base, right, changes) if row["update"] <= n))

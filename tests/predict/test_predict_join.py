@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from delaysim.errors import UserError
+from delaysim.pareto import front
 from delaysim.predict.join import Curve, curves, default_hours, lines, looked_up
 from delaysim.predict.operation import SYNCHRONOUS, Cell
-from delaysim.predict.pareto import front
 from delaysim.predict.simulate import Prediction, Shares
 
 POINTS = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=30)

@@ -50,7 +50,7 @@ def _title(study: Study) -> str:
     ends = [part.cells.get(delay, {}) for delay in (first, last)]
     loss = {level: _mean(ends[1][level]) - _mean(ends[0][level]) for level in ends[0] if level in ends[1]}
     if len(study.delays) < 2 or not loss:
-        return "Final accuracy"
+        return _ends(study, part, last)
     parts = [
         f"{study.name(level)} {_change(change)}{_doubt(ends, level)}"
         for level, change in sorted(loss.items(), key=lambda item: item[1])
@@ -59,6 +59,15 @@ def _title(study: Study) -> str:
     if len(parts) > 4:
         parts = [parts[0], parts[-1]]
     return f"From {study.at(first)} to {study.at(last)} {listing(parts)}{where}"
+
+
+def _ends(study: Study, part: Slice, delay: object) -> str:
+    """Where every level ends at the one delay, or the highest and the lowest of many."""
+    means = sorted(((_mean(cell), level) for level, cell in part.cells[delay].items()), key=lambda one: -one[0])
+    if len(means) > 4:
+        means = [means[0], means[-1]]
+    where = ", ".join(filter(None, (study.at(delay), part.name)))
+    return f"At {where} {listing([f'{study.name(level)} ends at {mean:.3f}' for mean, level in means])}"
 
 
 def _doubt(ends: Sequence[Mapping[Level, Cell]], level: Level) -> str:

@@ -8,7 +8,7 @@ from math import isnan
 from delaysim.analysis.budget import Budget, Step, budgets
 from delaysim.analysis.compare import ONE_SEED as ONE_SHARED
 from delaysim.analysis.compare import OPEN, SAME, Contrast, Rule, compare, over_grid
-from delaysim.analysis.grid import spelled
+from delaysim.analysis.grid import setting, spelled
 from delaysim.analysis.report.blocks import Block, Fold, Items, Paragraph, Section, Table
 from delaysim.analysis.report.study import Study
 from delaysim.analysis.report.words import DASH, ONE_SEED, count, interval, listing, number, p_value, points, ranges
@@ -96,7 +96,7 @@ def affordable(known: Sequence[Budget], study: Study, tolerance: float) -> str:
     by_delay: dict[float, list[str]] = {}
     for budget in sorted(known, key=lambda b: -(b.largest or 0)):
         alike = len({other.largest for other in known if other.level == budget.level}) == 1
-        held = "" if alike or not budget.at else f" ({', '.join(f'{k}={spelled(v)}' for k, v in budget.at.items())})"
+        held = "" if alike or not budget.at else f" ({', '.join(setting(k, v) for k, v in budget.at.items())})"
         names = by_delay.setdefault(budget.largest or 0, [])
         names += [name for name in [study.name(budget.level) + held] if name not in names]
     if len(known) > 6:
@@ -125,7 +125,7 @@ def ranking(answer: Answer) -> str:
 
 def _beats(study: Study, c: Contrast) -> str:
     better, worse = (c.a, c.b) if c.difference.mean > 0 else (c.b, c.a)
-    at = ", ".join(f"{key}={spelled(value)}" for key, value in c.at.items())
+    at = ", ".join(setting(key, value) for key, value in c.at.items())
     return f"{study.name(better)} beats {study.name(worse)} by {points(c.difference.mean)}" + (
         f" at {at}" if at else ""
     )

@@ -15,6 +15,8 @@ from delaysim.analysis.report.drawing import draw, label_lines, room
 from delaysim.analysis.report.study import Slice, Study
 from delaysim.analysis.report.words import count, number, share, short
 
+ALL = "all"
+"""In place of every level."""
 APART = 0.01
 """Relative difference of two mean lengths that a title calls a difference."""
 
@@ -26,7 +28,7 @@ def delay_section(study: Study) -> Section:
     panels = tuple(_distribution(study, part, delay) for part, delay in few(some))
     caption = "Share of consumed groups with a delay of at most so many updates, warm-up included; seeds pooled."
     rows = [_row(study, part, delay, level, cell) for part, delay, level, cell in study.cells()]
-    rows = _merged(rows)
+    rows = merged(rows)
     head = (study.by, "asked", "mean", "steady", "p5", "p50", "p95", "max", "from the base", "never trained")
     table = Table(
         "Delay of consumed groups [updates], means over seeds. Steady: from update 2(eta+1) on. From the base: share "
@@ -66,13 +68,13 @@ def _delayed(study: Study, part: Slice, delay: object) -> bool:
     return any(d > 0 for cell in part.cells[delay].values() for detail in study.of(cell) for d in detail.delays)
 
 
-def _merged(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
+def merged(rows: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     """Levels with the very same delays share a line: with a fixed delay the loss does not touch the clock."""
     names: dict[tuple[str, ...], list[str]] = {}
     for name, *rest in rows:
         names.setdefault(tuple(rest), []).append(name)
     everyone = {row[0] for row in rows}
-    return [("all" if len(who) == len(everyone) > 1 else ", ".join(who), *rest) for rest, who in names.items()]
+    return [(ALL if len(who) == len(everyone) > 1 else ", ".join(who), *rest) for rest, who in names.items()]
 
 
 def _distribution(study: Study, part: Slice, delay: object) -> Panel:

@@ -15,6 +15,7 @@ from delaysim.analysis.outcomes import Outcome
 from delaysim.analysis.rowfiles import read_columns
 from delaysim.errors import UserError
 from delaysim.files import read_json
+from delaysim.run.account import read_account
 from delaysim.theory import fourth_moment
 
 Array = NDArray[np.float64]
@@ -51,6 +52,8 @@ class Detail:
     by_delay: pd.DataFrame | None
     """Means of BY_DELAY by delay bin, where delays differ within the run by more than its warm-up."""
     manifest: Mapping[str, Any]
+    account: Mapping[str, Any]
+    """What became of its groups and tokens, and what held it; empty where the run left none."""
 
 
 def read_detail(run: Outcome) -> Detail:
@@ -71,6 +74,7 @@ def read_detail(run: Outcome) -> Detail:
         selected=selected(trace),
         by_delay=None if run.settings["suite"] == "fixed_delay" else _by_delay(run.path / "groups.jsonl"),
         manifest=read_json(run.path / "manifest.json"),
+        account=read_account(run.path),
     )
 
 

@@ -45,10 +45,10 @@ def draw(
         return Panel(svg_of(figure), alt, width, title)
 
 
-def draw_wide(paint: Callable[[Axes], str], right: float, title: str = "") -> Panel:
+def draw_wide(paint: Callable[[Axes], str], right: float, title: str = "", height: int = 320) -> Panel:
     """A panel across the page, and the same for a small screen."""
-    narrow = draw(paint, 340, 270, right)
-    return replace(draw(paint, 680, 320, right, title), narrow=narrow)
+    narrow = draw(paint, 340, min(height, 270), right)
+    return replace(draw(paint, 680, height, right, title), narrow=narrow)
 
 
 def room(labels: Sequence[str]) -> float:

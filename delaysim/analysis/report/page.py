@@ -20,12 +20,15 @@ from delaysim.analysis.report.drawing import counted, used_colours
 from delaysim.analysis.report.origin import LeftOut, run_section, trouble_section
 from delaysim.analysis.report.promised import theory_section
 from delaysim.analysis.report.ratios import ratio_section
+from delaysim.analysis.report.sampled import bias_section
 from delaysim.analysis.report.samples import sample_section
+from delaysim.analysis.report.speed import speed_section
+from delaysim.analysis.report.spent import time_section
 from delaysim.analysis.report.study import Study
 from delaysim.analysis.report.sweeps import sweep_sections
 from delaysim.analysis.report.tables import comma_separated, latex, markdown
 from delaysim.analysis.report.trade import trade_section
-from delaysim.analysis.report.words import count, listing, printable, ranges
+from delaysim.analysis.report.words import count, listing, printable, ranges, sentence
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ def content(
         section for i, answer in enumerate(answers) for section in _numbered(answer, i, len(answers), evaluations)
     ]
     return Content(
-        title=". ".join(headline(answer) for answer in answers),
+        title=". ".join(sentence(headline(answer)) for answer in answers),
         summary=[_summary(study) for study in studies],
         sections=[*sections, trouble_section(studies, missing), run_section(studies)],
     )
@@ -56,7 +59,7 @@ def _numbered(answer: Answer, i: int, of: int, evaluations: Sequence[Outcome]) -
     """Keys that are unique on the page, and the study's name where there are several."""
     for section in _sections(answer, evaluations):
         name = f"{section.name}, {answer.study.suite}" if of > 1 else section.name
-        yield Section(f"{section.key}-{i}" if of > 1 else section.key, name, section.title, section.blocks)
+        yield Section(f"{section.key}-{i}" if of > 1 else section.key, name, sentence(section.title), section.blocks)
 
 
 def _sections(answer: Answer, evaluations: Sequence[Outcome]) -> Iterator[Section]:
@@ -64,12 +67,13 @@ def _sections(answer: Answer, evaluations: Sequence[Outcome]) -> Iterator[Sectio
     yield answer_section(answer)
     yield accuracy_section(answer)
     yield curve_section(study)
-    yield from filter(None, (trade_section(study), collapse_section(study)))
+    yield from filter(None, (trade_section(study), speed_section(study), time_section(study), collapse_section(study)))
     yield from sweep_sections(study)
     yield from filter(None, [benchmark_section(study, evaluations)])
     yield delay_section(study)
     yield ratio_section(study)
     yield length_section(study)
+    yield from filter(None, [bias_section(study)])
     yield theory_section(study)
     yield sample_section(study)
 
@@ -77,7 +81,7 @@ def _sections(answer: Answer, evaluations: Sequence[Outcome]) -> Iterator[Sectio
 def _summary(study: Study) -> str:
     first = study.runs[0].settings
     levels = listing([study.name(level) for level in study.levels])
-    delays = f"{study.over} = {', '.join(spelled(delay) for delay in study.delays)}"
+    delays = f"{study.over} = {', '.join(map(study.asked, study.delays))}"
     seeds = f"seed{'s' if len(study.seeds) > 1 else ''} {ranges(study.seeds)}"
     return (
         f"{count(len(study.runs), 'run')} of {study.suite} on {first['task']} with model {first['model']}: {levels}; "

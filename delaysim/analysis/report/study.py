@@ -5,14 +5,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from delaysim.analysis.grid import Cell, Level, Stratum, arrange, ordered, spelled, varying
+from delaysim.analysis.grid import Cell, Level, Stratum, arrange, ordered, setting, spelled, varying
 from delaysim.analysis.outcomes import Outcome
 from delaysim.analysis.plots import SPARE, STYLES, label, style
 from delaysim.analysis.report.detail import Detail
+from delaysim.settings.config import AUTO
 
 DELAYS = ("D", "eta", "lam", "delays.column")
 """Settings that are put on the axis of delays, the first that takes several values."""
-SWEPT = ("eps", "G", "lr", "rule")
+SWEPT = ("eps", "G", "lr", "rule", "drop")
 """Settings that are compared where only one estimator ran."""
 NAMES = {
     "D": "delay D (updates)",
@@ -32,7 +33,7 @@ class Slice:
 
     @property
     def name(self) -> str:
-        return ", ".join(f"{key}={spelled(value)}" for key, value in self.at.items())
+        return ", ".join(setting(key, value) for key, value in self.at.items())
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ class Study:
 
     def name(self, level: Level) -> str:
         """A level as it stands in a sentence."""
-        return label(str(level)) if self.by == "estimator" else f"{self.by}={spelled(level)}"
+        return label(str(level)) if self.by == "estimator" else setting(self.by, level)
 
     @property
     def name_of_estimator(self) -> str:
@@ -124,9 +125,23 @@ class Study:
         """A delay as it stands in a sentence."""
         return f"{self.over}={spelled(delay)}"
 
+    def asked(self, delay: Any) -> str:
+        """A delay as it was asked for: 37 (auto)."""
+        auto = self.over == "eta" and any(
+            run.settings.get("eta") == delay and self.details[run.run_id].manifest["identity"]["clock"]["eta"] == AUTO
+            for run in self.runs
+        )
+        return spelled(delay) + (f" ({AUTO})" if auto and delay != AUTO else "")
+
     def place(self, part: Slice, delay: Any) -> str:
         """A cell's place as it stands in a table."""
         return ", ".join(filter(None, (self.at(delay), part.name)))
+
+    def called(self, part: Slice, delay: Any, level: Level) -> str:
+        """A cell among the others in a sentence, by what varies; the only one by its level."""
+        place = ", ".join(filter(None, (self.at(delay) if len(self.delays) > 1 else "", part.name)))
+        name = self.name(level) if len(self.levels) > 1 or not place else ""
+        return " at ".join(filter(None, (name, place)))
 
     def cells(self) -> Iterator[tuple[Slice, Any, Level, Cell]]:
         """Every cell with its place."""

@@ -60,6 +60,11 @@ def p_value(p: float) -> str:
     return DASH if isnan(p) else "<.001" if p < 0.001 else f"{p:.3f}".lstrip("0") if p < 1 else "1"
 
 
+def sentence(text: str) -> str:
+    """With a capital where it begins with a word of ours: names of settings and losses stay as they are."""
+    return f"No{text[2:]}" if text.startswith("no ") else text
+
+
 def listing(parts: Sequence[str]) -> str:
     """a, b and c."""
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}" if parts else ""
