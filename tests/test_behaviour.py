@@ -126,9 +126,9 @@ def test_recomputing_with_one_engine_changes_rounding_only(runs, tmp_path):
 def test_killed_and_resumed_with_both_sides_pending(runs, tmp_path, monkeypatch):
     train = experiment.Experiment._train
 
-    def stop_then_train(self, asked):
+    def stop_then_train(self, asked, *meanwhile):
         self.stopping = asked.update == 3
-        train(self, asked)
+        train(self, asked, *meanwhile)
 
     monkeypatch.setattr(experiment.Experiment, "_train", stop_then_train)
     assert run(small_config(*APART), tmp_path / "run").state == "interrupted"

@@ -132,9 +132,9 @@ def test_a_run_of_it_goes_on_in_another_place(builtin, file, tmp_path, monkeypat
 
     train = experiment.Experiment._train
 
-    def stop_then_train(self, asked):
+    def stop_then_train(self, asked, *meanwhile):
         self.stopping = asked.update == 2
-        train(self, asked)
+        train(self, asked, *meanwhile)
 
     with monkeypatch.context() as patch:
         patch.setattr(experiment.Experiment, "_train", stop_then_train)

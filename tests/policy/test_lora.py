@@ -171,9 +171,9 @@ def test_a_run_saves_adapters_only_and_resumes_to_the_bit(conf, tmp_path, monkey
     assert run(make_config(*given), tmp_path / "whole").state == "done"
     train = experiment.Experiment._train
 
-    def stop_then_train(self, asked):
+    def stop_then_train(self, asked, *meanwhile):
         self.stopping = asked.update == 2
-        train(self, asked)
+        train(self, asked, *meanwhile)
 
     with monkeypatch.context() as patch:
         patch.setattr(experiment.Experiment, "_train", stop_then_train)

@@ -81,9 +81,9 @@ def test_stopped_and_resumed_it_gives_the_same_rows(runs, tmp_path, monkeypatch,
     """The new engine gets the checkpoint's weights, and requests their own seeds."""
     train = experiment.Experiment._train
 
-    def stop_then_train(self, asked):
+    def stop_then_train(self, asked, *meanwhile):
         self.stopping = asked.update == update
-        train(self, asked)
+        train(self, asked, *meanwhile)
 
     monkeypatch.setattr(experiment.Experiment, "_train", stop_then_train)
     cfg = small_config(*SHORT, "sampler=vllm")
