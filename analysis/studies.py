@@ -130,7 +130,7 @@ def line(outcome: Outcome, samples: int) -> dict[str, Any]:
     looks = min(3, len(outcome.curve) - 1)
     right = np.rint(outcome.scores * samples * looks).astype(int)
     return {
-        **{key: outcome.settings.get(key, "") for key in (*SETTINGS, "eta", "drop")},
+        **{key: outcome.settings.get(key, "none" if key == "drop" else "") for key in (*SETTINGS, "eta", "drop")},
         "seed": outcome.seed, "run_id": outcome.run_id, "state": outcome.state, "collapsed": int(outcome.collapsed),
         "base": round(float(outcome.curve[0]), 5), "final": round(outcome.final, 5),
         "auc": round(float(outcome.curve.mean()), 5),

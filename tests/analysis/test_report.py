@@ -95,7 +95,7 @@ def test_losses_and_their_intervals_have_closed_forms(seen):
 
 
 def test_a_difference_that_three_seeds_cannot_tell_is_not_separable(seen):
-    """t = 4 with two degrees of freedom: p = 0.057, times 2 by Holm: GMC - GRPO is the first of three. At that level five
+    """t = 4 with two degrees of freedom: p = 0.057, times 2 by Holm: GMC - GRPO is the first of three. There five
     seeds would do.
 
     At D=0 all are one run: no test.
