@@ -8,6 +8,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+import studies_drop
 import studies_time
 
 from delaysim.analysis.grid import spelled
@@ -60,7 +61,7 @@ def write(name: str, table: Path, command: str) -> None:
     rows = list(csv.DictReader(table.open()))
     study = Study(tuple(outcome(row) for row in rows), {})
     answer = Answer(study, Asked())
-    TIMED.get(name, draw_cells)(name, study, rows)
+    FIGURES.get(name, draw_cells)(name, study, rows)
     (RESULTS / f"{name}.md").write_text(page(name, answer, rows, command))
 
 
@@ -103,7 +104,9 @@ def page(name: str, answer: Answer, rows: list[dict[str, str]], command: str) ->
     title, tables = TITLES[name], "\n\n".join(map(markdown, tables_of(answer)))
     measured = "\n\n".join(map(markdown, [*biases(answer.study, rows), measures(answer.study, rows)]))
     found = headline(answer)
-    if name in TIMED:
+    if name == "length_bias":
+        found = studies_drop.answer(answer.study, rows)
+    if name == "what_delay_buys":
         found, tables = studies_time.answer(rows), f"{markdown(studies_time.table(rows))}\n\n{tables}"
     return f"""# {title}
 
@@ -212,8 +215,13 @@ def draw_cells(name: str, study: Study, _rows: list[dict[str, str]]) -> None:
     plt.close(figure)
 
 
-TIMED = {"what_delay_buys": draw_time}
-"""Studies whose figure has time on its axis."""
+def draw_drops(name: str, study: Study, rows: list[dict[str, str]]) -> None:
+    """Accuracy by drop policy."""
+    studies_drop.draw(study, rows, RESULTS / name)
+
+
+FIGURES = {"what_delay_buys": draw_time, "length_bias": draw_drops}
+"""Studies with a figure of their own."""
 
 
 def point(key: str, part: Slice, delay: Any) -> Any:
