@@ -42,6 +42,7 @@ def fresh_tokens(frame):
     return np.repeat(frame.delays == 0, frame.lengths.sum(1))
 
 
+@pytest.mark.slow
 def test_recomputed_is_what_the_learner_gives_at_delay_0(runs):
     for which in ("recomputed", "sampler"):
         first = frames(runs / which)[0]
@@ -50,6 +51,7 @@ def test_recomputed_is_what_the_learner_gives_at_delay_0(runs):
         assert np.abs(first.sampler - first.logp).max() > 1e-3
 
 
+@pytest.mark.slow
 def test_the_estimator_sees_the_chosen_side(runs):
     for frame in frames(runs / "recomputed"):
         fresh = fresh_tokens(frame)
@@ -59,6 +61,7 @@ def test_the_estimator_sees_the_chosen_side(runs):
         assert np.array_equal(frame.behaviour, frame.sampler), "at delay 0 too"
 
 
+@pytest.mark.slow
 def test_delay_0_is_measured_before_it_is_set(runs):
     recomputed, sampler = (rows(runs / which, "updates")[0]["fresh_log_ratio"] for which in ("recomputed", "sampler"))
     assert 0 <= recomputed < 1e-5
@@ -83,6 +86,7 @@ def columns(responses):
             "mismatch_over": np.mean(over)}  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["recomputed", "sampler"])
 def test_the_columns_are_the_difference_at_launch(runs, which):
     updates, groups = (rows(runs / which, name) for name in ("updates", "groups"))
@@ -97,6 +101,7 @@ def test_the_columns_are_the_difference_at_launch(runs, which):
     assert min(shares) < 1
 
 
+@pytest.mark.slow
 def test_other_methods_are_asked_afterwards(runs):
     """screen --mismatch sees the difference at launch as the only log-ratio, at delay 0."""
     estimator = make("grpo", eps=EPS)
@@ -109,6 +114,7 @@ def test_other_methods_are_asked_afterwards(runs):
         list(read([runs / "together"], 8, mismatch=True))
 
 
+@pytest.mark.slow
 def test_one_engine_spends_no_second_pass(runs):
     together = rows(runs / "together", "updates", clocks=True)
     assert all(row["rescore_s"] == 0 for row in together)
@@ -116,6 +122,7 @@ def test_one_engine_spends_no_second_pass(runs):
     assert all(frame.recomputed is None for frame in frames(runs / "together"))
 
 
+@pytest.mark.slow
 def test_recomputing_with_one_engine_changes_rounding_only(runs, tmp_path):
     run(small_config(*SHORT, "behaviour=recomputed"), tmp_path)
     assert all(row["mismatch_max"] < 1e-5 for row in rows(tmp_path, "updates"))
@@ -123,6 +130,7 @@ def test_recomputing_with_one_engine_changes_rounding_only(runs, tmp_path):
     assert [row["lengths"] for row in first[:8]] == [row["lengths"] for row in second[:8]]
 
 
+@pytest.mark.slow
 def test_killed_and_resumed_with_both_sides_pending(runs, tmp_path, monkeypatch):
     train = experiment.Experiment._train
 

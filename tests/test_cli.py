@@ -143,6 +143,7 @@ def test_plan_writes_nothing_and_names_every_cell(delaysim, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_run_leaves_a_whole_directory_and_is_not_run_twice(delaysim, tmp_path):
     done = delaysim("+suite=fixed_delay", "D=2", *FAST)
     assert done.returncode == 0, done.stderr

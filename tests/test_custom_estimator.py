@@ -126,6 +126,7 @@ def test_the_run_id_has_its_settings(file):
     assert str(run_path(cfg)).startswith("/r/fixed_delay/mine-gac-D128-eps0.5-")
 
 
+@pytest.mark.slow
 def test_a_run_of_it_goes_on_in_another_place(builtin, file, tmp_path, monkeypatch):
     """Stopped, the file moved, gone on: the same bytes."""
     from delaysim.run import experiment
@@ -228,6 +229,7 @@ def test_a_file_that_breaks_while_training_fails_the_run_with_a_line(base_cache,
     assert json.loads((tmp_path / "run/status.json").read_text())["state"] == "failed"
 
 
+@pytest.mark.slow
 def test_coefficients_that_are_not_finite_collapse_the_run_at_their_update(base_cache, file, tmp_path):
     path = file("def coefficients(batch, params):\n    return batch.mask / (batch.delays < 3)[:, None, None]\n")
     ended = run(custom(path), tmp_path / "run")

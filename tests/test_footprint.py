@@ -102,6 +102,7 @@ def nbytes(tensors):
     return sum(t.nbytes for t in tensors)
 
 
+@pytest.mark.slow
 def test_weights_gradients_moments_and_checkpoint_are_those_of_a_run(base_cache, tmp_path):
     size = footprint(small_config("D=1"))
     model = tiny_base()
@@ -202,6 +203,7 @@ BF16_TOKEN = {"qwen3_1b7": 2 * 28 * 1024 * 2, "qwen3_4b": 2 * 36 * 1024 * 2, "qw
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
+@pytest.mark.slow
 def test_an_engine_has_bfloat16_weights_and_cache_of_its_own(name):
     """By default, adapters merged: nothing of them is beside the weights."""
     cfg = preset(name, "sampler=vllm")

@@ -138,11 +138,7 @@ def after_launches(count):
 
 
 STOPS = {"update 1": after_update(1), "update 8": after_update(8), "launch 14": after_launches(14)}
-TRIED = [
-    pytest.param(name, where, marks=() if (name, where) == (QUICK, "launch 14") else pytest.mark.slow)
-    for name in POLICIES
-    for where in STOPS
-]
+TRIED = [pytest.param(name, where, marks=pytest.mark.slow) for name in POLICIES for where in STOPS]
 
 
 @pytest.mark.parametrize(("name", "where"), TRIED)

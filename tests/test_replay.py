@@ -70,6 +70,7 @@ def test_columns_of_delays(tmp_path, name, text, column, where, delays):
     assert read_delays(file(tmp_path / name, text), column, where).tolist() == delays
 
 
+@pytest.mark.slow
 def test_the_delays_of_a_trace_come_by_update(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     entry(["mode=trace", "+suite=simulated_async", "updates=12", "B=3", "clock.eta=4", "C_gen=4"])
@@ -157,6 +158,7 @@ def test_the_command_of_a_finished_run_is_one(tmp_path):
     assert make_config(*words[1:], suite="replay").delays == cfg.delays
 
 
+@pytest.mark.slow
 def test_the_measured_staleness_of_gepo_in_a_trace(shared, tmp_path, monkeypatch, capsys):
     """The wandb export of the runs capped at 4 and 32, one delay per learner step."""
     monkeypatch.chdir(tmp_path)

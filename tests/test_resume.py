@@ -18,7 +18,7 @@ def whole(base_cache, tmp_path_factory):
     return fingerprint(path)
 
 
-@pytest.mark.parametrize("update", [0, 2, 5, 6])
+@pytest.mark.parametrize("update", [2, *(pytest.param(update, marks=pytest.mark.slow) for update in (0, 5, 6))])
 def test_a_run_stopped_at_an_update_goes_on_as_if_it_had_not(whole, tmp_path, monkeypatch, update):
     train = experiment.Experiment._train
 
@@ -66,6 +66,7 @@ def test_nothing_to_resume_is_refused_and_leaves_nothing(base_cache, tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.slow
 def test_a_second_writer_is_refused(base_cache, tmp_path):
     holder = RunDir(tmp_path / "run")
     holder.acquire()
@@ -82,6 +83,7 @@ def test_another_schema_is_refused(whole, base_cache, tmp_path):
         run(small_config("updates=1"), tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_a_reward_that_is_not_finite_fails_the_run_and_names_the_group(base_cache, tmp_path, monkeypatch):
     from delaysim.tasks.base import Grade
     from delaysim.tasks.chain import Chain
@@ -101,6 +103,7 @@ def test_a_reward_that_is_not_finite_fails_the_run_and_names_the_group(base_cach
     assert fingerprint(tmp_path / "run") == fingerprint(tmp_path / "other")
 
 
+@pytest.mark.slow
 def test_a_run_that_blows_up_is_collapsed_not_failed(base_cache, tmp_path):
     ended = run(small_config("D=3", "lr=1e18", "learner.warmup=0", "learner.clip=1e30"), tmp_path / "run")
     assert (ended.state, ended.exit_code) == ("collapsed", 0)

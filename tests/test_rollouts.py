@@ -119,6 +119,7 @@ def test_the_pilots_prompts_and_noise_are_not_the_runs(policy):
     assert own != {Chain().training(0, g).prompt for g in range(12)}
 
 
+@pytest.mark.slow
 def test_the_law_takes_from_the_pilot_only_what_is_auto():
     lengths = np.array([[10, 20], [30, 40]])
     cfg = make_config("lam=1", "C_gen=10", "C_update=2", suite="simulated_async")
@@ -140,6 +141,7 @@ def test_the_law_takes_from_the_pilot_only_what_is_auto():
     assert law_of(make_config("lam=0", "C_gen=5", "C_update=2", suite="simulated_async"), no_pilot).look_ahead == 3
 
 
+@pytest.mark.slow
 def test_launches_are_the_source_for_replay(base_cache, tmp_path):
     """Every group once, in order, with its version, lengths and rewards; updates train on what they say."""
     cfg = small_config("D=3", "sampler.chunk=2")

@@ -175,6 +175,7 @@ def test_a_training_runs_pictures(base_cache, tmp_path, capsys):
     assert [e["ts"] for e in found if e["name"].startswith("version ")] == [r["sim_time"] * 1000 for r in rows]
 
 
+@pytest.mark.slow
 def test_the_same_run_is_the_same_bytes(tmp_path, capsys):
     write_clocked(tmp_path / "t", *clocked(WORKED_LAW, WORKED_LENGTHS))
     for folder in ("a", "b"):
@@ -208,6 +209,7 @@ def test_what_is_missing_is_said_in_one_line(tmp_path, capsys):
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.slow
 def test_no_torch_is_imported(tmp_path):
     """The process ends with an error if it touches torch or transformers."""
     write_clocked(tmp_path / "t", *clocked(WORKED_LAW, WORKED_LENGTHS))

@@ -27,6 +27,7 @@ def few_responses(monkeypatch):
     check._run.cache_clear()
 
 
+@pytest.mark.slow
 def test_published_rows_and_their_errors():
     """The rows of one model: the first comes out as it is, twice the GPUs within 1 %, one-step-off 13 % too fast."""
     found = list(checks([step for step in V06_H100 if step.work is QWEN_235B]))

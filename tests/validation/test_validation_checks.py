@@ -35,6 +35,7 @@ def written(checks):
     return [f"| {' | '.join(cells(outcome))} |" in page for outcome in outcomes(checks, len(EVERY))]
 
 
+@pytest.mark.slow
 def test_the_page_is_what_the_command_writes():
     assert all(written(quick(*LIGHT)))
 
@@ -67,6 +68,7 @@ def one_more(method):
     return lambda self, *arguments: method(self, *arguments) + 8
 
 
+@pytest.mark.slow
 def test_a_gate_that_lets_one_mini_batch_more_in_is_noticed(monkeypatch):
     monkeypatch.setattr(gate.Gate, "free", one_more(gate.Gate.free))
     assert set(missed(*LIGHT)) == set(LIGHT)
