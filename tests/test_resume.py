@@ -5,8 +5,9 @@ import json
 import pytest
 from settings import fingerprint, rows, run, small_config
 
-from delaysim.errors import UserError
+from delaysim.errors import RunFailed, UserError
 from delaysim.run import experiment
+from delaysim.run.checkpoint import Checkpoints
 from delaysim.run.records import RunDir
 
 
@@ -35,6 +36,26 @@ def test_a_run_stopped_at_an_update_goes_on_as_if_it_had_not(whole, tmp_path, mo
     assert fingerprint(tmp_path / "run") == whole
     legs = json.loads((tmp_path / "run/manifest.json").read_text())["legs"]
     assert [leg["from_update"] for leg in legs] == [0, update + 1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("update", [4, 8])
+def test_a_run_that_dies_before_it_removes_a_superseded_checkpoint_removes_it_later(
+    whole, tmp_path, monkeypatch, update
+):
+    forget = Checkpoints.forget_others
+
+    def die(self, pointer):
+        if pointer.update == update:
+            raise RunFailed("gone")
+        forget(self, pointer)
+
+    monkeypatch.setattr(Checkpoints, "forget_others", die)
+    assert run(small_config("D=3", "checkpoint.every=2"), tmp_path / "run").state == "failed"
+    assert len(list((tmp_path / "run/checkpoints").iterdir())) == 2
+    monkeypatch.undo()
+    assert run(small_config("D=3", "checkpoint.every=2", "resume=must"), tmp_path / "run").state == "done"
+    assert fingerprint(tmp_path / "run") == whole
 
 
 def test_a_run_stopped_while_generating_keeps_its_chunks(whole, tmp_path, monkeypatch):

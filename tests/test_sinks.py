@@ -169,8 +169,7 @@ def test_a_sink_that_comes_late_gets_what_was_before(whole, tmp_path, monkeypatc
         calls.append(overrides)
         return config(*overrides, f"sinks=[{'wandb' if len(calls) > 1 else ''}]")
 
-    monkeypatch.setattr("stopping.small_config", late)
-    assert stopped_and_resumed(["D=2"], tmp_path / "run", monkeypatch) == fingerprint(whole)
+    assert stopped_and_resumed(["D=2"], tmp_path / "run", monkeypatch, make=late) == fingerprint(whole)
     assert reproducible(sent(tmp_path / "run")) == reproducible(sent(whole))
 
 

@@ -71,6 +71,10 @@ class Checkpoints:
     def point(self, pointer: Pointer) -> None:
         """Make this the checkpoint to go on from, and remove the folders it supersedes."""
         write_json(self._run / POINTER, asdict(pointer))
+        self.forget_others(pointer)
+
+    def forget_others(self, pointer: Pointer) -> None:
+        """Remove what a checkpoint supersedes, or a run left that was killed before it had."""
         for folder in (self._run / "checkpoints").glob("*"):
             if f"checkpoints/{folder.name}" != pointer.weights:
                 shutil.rmtree(folder, ignore_errors=True)

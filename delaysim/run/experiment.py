@@ -258,6 +258,7 @@ class Experiment:
     def _restore(self) -> Answers:
         """Cut every file back to the last checkpoint and load it; the record of launches up to there."""
         pointer = self._saved = self._checkpoints.read() or Pointer(0, None, {})
+        self._checkpoints.forget_others(pointer)
         self.run.truncate(pointer.sizes)
         self._checkpoints.load(pointer, self.policy.model, self.learner)
         self._version, self._syncs_before = pointer.update, pointer.syncs
