@@ -53,9 +53,10 @@ def wandb(path: Path, labels: Labels) -> Tracker:
     private = {"disable_git": True, "disable_code": True, "x_disable_meta": True, "x_disable_machine_info": True}
     quiet = {"console": "off", "silent": True, "x_disable_stats": True}
     often = {"x_transaction_log_flush_interval": 0.1}  # [s]: what a kill takes
+    mode: Any = os.environ.get("WANDB_MODE", "offline")
     run = wandb.init(
         project=os.environ.get("WANDB_PROJECT", PROJECT), id=labels.key, name=labels.name, group=labels.group,
-        config=dict(labels.config), resume="allow", mode=os.environ.get("WANDB_MODE", "offline"),
+        config=dict(labels.config), resume="allow", mode=mode,
         dir=os.environ.get("WANDB_DIR", path), settings=wandb.Settings(**private, **quiet, **often),
     )  # fmt: skip
     return Tracker(lambda values, step: run.log(dict(values), step=step), run.finish)
