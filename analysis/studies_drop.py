@@ -6,7 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from delaysim.analysis.grid import Cell
-from delaysim.analysis.plots import BASE, STYLES, clean, save
+from delaysim.analysis.plots import BASE, STYLES, clean, save, wrapped
 from delaysim.analysis.report.study import Study
 from delaysim.analysis.stats import crossed
 
@@ -51,7 +51,7 @@ def draw(study: Study, rows: list[Row], stem: Path) -> None:
     ax.set_ylim(0, 1.02)
     ax.set_ylabel("final pass@1")
     clean(ax)
-    ax.set_title(_wrapped(answer(study, rows)), loc="left", fontsize=10)
+    ax.set_title(wrapped(answer(study, rows)), loc="left", fontsize=10)
     seeds = ", ".join(map(str, study.seeds))
     caption = (
         f"Tiny default, GRPO, lam=1, C_gen=20, seeds {seeds}: faint single seeds, bars 95 % intervals over seeds\n"
@@ -75,9 +75,3 @@ def _mean(rows: list[Row], drop: str, column: str) -> float:
 
 def _lost(cell: Cell, other: Cell) -> float:
     return float((cell.table() - other.table()).mean())
-
-
-def _wrapped(text: str, width: int = 78) -> str:
-    import textwrap
-
-    return "\n".join(textwrap.wrap(text, width))

@@ -13,7 +13,7 @@ import studies_time
 
 from delaysim.analysis.grid import spelled
 from delaysim.analysis.outcomes import Outcome
-from delaysim.analysis.plots import BASE, clean, label_ends, save
+from delaysim.analysis.plots import BASE, clean, label_ends, save, wrapped
 from delaysim.analysis.report.accuracy import cell_table
 from delaysim.analysis.report.answer import Answer, Asked, budget_table, contrast_table, headline
 from delaysim.analysis.report.blocks import Table
@@ -242,10 +242,3 @@ def line(ax: Any, study: Study, level: Any, key: str, places: list[Any]) -> tupl
     ax.vlines(x, [max(e.low, 0) for e in each], [min(e.high, 1) for e in each], color=colour, linewidth=1)
     ax.plot(x, [e.mean for e in each], color=colour, marker=marker, markersize=4, linewidth=1.6)
     return len(places) - 1 + 0.15, each[-1].mean
-
-
-def wrapped(text: str, width: int = 78) -> str:
-    """A sentence over two lines where it is long."""
-    import textwrap
-
-    return "\n".join(textwrap.wrap(text, width))

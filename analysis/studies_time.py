@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from numpy.typing import NDArray
 from scipy.stats import t as student
 
-from delaysim.analysis.plots import BASE, clean, label, save
+from delaysim.analysis.plots import BASE, clean, label, save, wrapped
 from delaysim.analysis.report.blocks import Table
 
 COLOURS = ("#440154", "#3b528b", "#21918c", "#5ec962", "#c8a800")
@@ -121,7 +121,7 @@ def draw(rows: list[Row], stem: Path) -> None:
         right.set_xscale("log")
     axes[-1][0].set_xlabel("learner updates")
     axes[-1][1].set_xlabel("simulated time (units, log scale)")
-    figure.suptitle(_wrapped(answer(rows)), x=0.02, ha="left", fontsize=10)
+    figure.suptitle(wrapped(answer(rows), 84), x=0.02, ha="left", fontsize=10)
     seeds = ", ".join(sorted({row["seed"] for row in rows}))
     caption = f"Tiny default, lam=1, C_gen=20, seeds {seeds}: faint single seeds, lines their means; dashed: the base."
     figure.text(0.02, -0.03, caption, fontsize=7.5, color="#444444")
@@ -147,9 +147,3 @@ def _panel(ax: Axes, rows: list[Row], name: str, axis: int) -> None:
 
 def _looks(rows: list[Row]) -> Iterator[tuple[str, str, str]]:
     return zip(etas(rows), COLOURS, MARKERS, strict=False)
-
-
-def _wrapped(text: str, width: int = 84) -> str:
-    import textwrap
-
-    return "\n".join(textwrap.wrap(text, width))

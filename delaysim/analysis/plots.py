@@ -1,6 +1,7 @@
 """Figures that answer one question each, alike everywhere: one colour and one marker per estimator, lines labelled."""
 
 from collections.abc import Sequence
+from textwrap import wrap
 
 import matplotlib
 import numpy as np
@@ -87,6 +88,11 @@ def label_ends(ax: Axes, ends: dict[str, tuple[float, float]], gap: float) -> No
             label(estimator), ends[estimator], xytext=(ends[estimator][0], y), textcoords="data",
             color=style(estimator)[0], fontsize=8, va="center", annotation_clip=False,
         )  # fmt: skip
+
+
+def wrapped(text: str, width: int = 78) -> str:
+    """A title over several lines where it is long."""
+    return "\n".join(wrap(text, width))
 
 
 def clean(ax: Axes) -> None:
