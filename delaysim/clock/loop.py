@@ -60,6 +60,7 @@ class Clock:
         self._gone: list[int] = []
         self._step: Step | None = None
         self._queue = law.queue_limit
+        self._told = law.requeue or law.arrivals is not None
         self._finished = self._ready.groups
         self._needed = law.groups_per_update
 
@@ -101,7 +102,8 @@ class Clock:
             first = len(self.ledger)
             prompts, attempts, since = self._gate.take(count)
             self.ledger.add(count, self._weights.version, self.now)
-            self.ledger.say(prompts, attempts, since)
+            if self._told:
+                self.ledger.say(prompts, attempts, since)
             groups = self._worth_generating(range(first, first + count))
             size = len(groups)
             launch = Launch(self._weights.version, groups, prompts[:size], attempts[:size])
