@@ -9,9 +9,10 @@ from safetensors.torch import load_file
 from settings import rows, run, small_config
 
 from delaysim.policy.codec import CharacterCodec
+from delaysim.policy.layout import Row
 from delaysim.policy.noise import GumbelNoise
 from delaysim.policy.sample import Decoding, sample
-from delaysim.policy.score import Row, score
+from delaysim.policy.score import score
 from delaysim.policy.tiny import load_tiny
 from delaysim.settings.models import TinyModelConf
 from delaysim.tasks.chain import Chain

@@ -19,11 +19,12 @@ from delaysim.errors import UserError
 from delaysim.files import digest, file_digest, read_json
 from delaysim.policy.base import cached
 from delaysim.policy.codec import TokenizerCodec
+from delaysim.policy.layout import Row
 from delaysim.policy.lora import add_adapters
 from delaysim.policy.model import Policy
 from delaysim.policy.sample import Decoding
 from delaysim.policy.sampler import Draw, HfSampler
-from delaysim.policy.score import Row, score
+from delaysim.policy.score import score
 from delaysim.settings.models import PretrainedModelConf
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}

@@ -26,11 +26,12 @@ from transformers import PreTrainedModel
 
 from delaysim.errors import SamplerFailed, UserError
 from delaysim.policy.codec import Codec
+from delaysim.policy.layout import Row
 from delaysim.policy.model import Policy, with_sampler
-from delaysim.policy.rollout import Ids, Logps, Response
+from delaysim.policy.rescore import Rescored, recomputed
+from delaysim.policy.rollout import Ids, Response
 from delaysim.policy.sample import Decoding
 from delaysim.policy.sampler import Draw, Sampler
-from delaysim.policy.score import Row, recomputed
 
 PRELOAD = "delaysim.run.preload"
 CLOSING_S = 10.0
@@ -46,7 +47,7 @@ class Seat:
     """The group `sampler` of the configuration."""
     device: str
     threads: int
-    recompute: Callable[[PreTrainedModel, Sequence[Row]], list[Logps]] | None = None
+    recompute: Callable[[PreTrainedModel, Sequence[Row]], list[Rescored]] | None = None
     """Gives responses the learner's log-probabilities as well, by the weights they were drawn with."""
     waits: bool = True
     """Whether a publish waits for what is under way; False in the suite `measured`."""

@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
 from delaysim.errors import SamplerFailed
+from delaysim.policy.layout import Row
 from delaysim.policy.rollout import Ids
-from delaysim.policy.score import Row, score
+from delaysim.policy.score import score
 from delaysim.rng import stream
 
 SEQUENCES, LENGTH, DECODED = 4, 24, 2

@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 
 Ids = NDArray[np.int32]
 Logps = NDArray[np.float32]
+Routes = NDArray[np.int16]
+"""[tokens, layers, experts per token] expert ids of a response: at its prompt and at all its tokens but the last."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,10 @@ class Response:
     """Ended with a stop token; False = truncated at the length limit."""
     recomputed: Logps | None = None
     """[T_i] the same by the learner's own forward pass at launch; None where none was made."""
+    routes: Routes | None = None
+    """The experts that the sampler used; None where they are not recorded."""
+    recomputed_routes: Routes | None = None
+    """Those that the learner's own forward pass at launch used."""
 
 
 @dataclass(frozen=True)

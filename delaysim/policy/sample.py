@@ -10,7 +10,9 @@ from transformers import DynamicCache, PreTrainedModel
 from delaysim.policy.noise import GumbelNoise
 from delaysim.policy.precision import at_least_float32, autocast
 from delaysim.policy.rollout import Ids, Response
+from delaysim.policy.routing import Routing, watching
 from delaysim.policy.score import accepts_any_mask
+from delaysim.policy.trail import Trail
 
 RETIRE_SHARE = 0.25
 """Finished rows leave the batch once they are this share of it."""
@@ -26,6 +28,8 @@ class Decoding:
     stop_ids: frozenset[int]
     autocast: bool = False
     """Run a float32 model in bfloat16, as its learner does."""
+    routes: bool = False
+    """Record which experts each token used, of a mixture of experts."""
 
 
 @torch.inference_mode()
@@ -33,14 +37,20 @@ def sample(
     model: PreTrainedModel, prompts: Sequence[Ids], repeat: int, decoding: Decoding, noise: GumbelNoise | None
 ) -> list[Response]:
     """`repeat` responses to each prompt, in order. `noise` has one row per response; None decodes greedily."""
-    with autocast(model.device, decoding.autocast):
-        return _sample(model, prompts, repeat, decoding, noise)
+    with autocast(model.device, decoding.autocast), watching(Routing(model) if decoding.routes else None) as routing:
+        return _sample(model, prompts, repeat, decoding, noise, routing)
 
 
 def _sample(
-    model: PreTrainedModel, prompts: Sequence[Ids], repeat: int, decoding: Decoding, noise: GumbelNoise | None
+    model: PreTrainedModel,
+    prompts: Sequence[Ids],
+    repeat: int,
+    decoding: Decoding,
+    noise: GumbelNoise | None,
+    routing: Routing | None,
 ) -> list[Response]:
     batch = _Batch.prefill(model, prompts, repeat)
+    trail = None if routing is None else Trail(routing, [len(prompt) for prompt in prompts], repeat)
     stop = torch.tensor(sorted(decoding.stop_ids))
     for position in range(decoding.max_new_tokens):
         logits = at_least_float32(batch.logits)
@@ -53,7 +63,9 @@ def _sample(
         if batch.all_finished or position == decoding.max_new_tokens - 1:
             break
         batch.advance(model, token, noise)
-    return batch.responses()
+        if trail is not None:
+            trail.step(batch.row)
+    return batch.responses(trail)
 
 
 @dataclass
@@ -141,8 +153,10 @@ class _Batch:
             noise.keep(rows, index)
         return token[live]
 
-    def responses(self) -> list[Response]:
+    def responses(self, trail: Trail | None) -> list[Response]:
+        routes = [None] * len(self.tokens) if trail is None else trail.routes([len(tokens) for tokens in self.tokens])
+        columns = zip(self.tokens, self.logps, self.finished, routes, strict=True)
         return [
-            Response(np.array(tokens, np.int32), np.array(logps, np.float32), finished)
-            for tokens, logps, finished in zip(self.tokens, self.logps, self.finished, strict=True)
+            Response(np.array(tokens, np.int32), np.array(logps, np.float32), finished, routes=experts)
+            for tokens, logps, finished, experts in columns
         ]

@@ -4,36 +4,17 @@ Responses to one prompt may share a sequence, the prompt standing in it once: a 
 continues the prompt's positions, so the numbers are those of every response alone and the prompt is computed once.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
+from delaysim.policy.layout import Pack, Row, forced, layout_of, packed, split
 from delaysim.policy.precision import at_least_float32, own_casts
-from delaysim.policy.rollout import Ids, Logps, Response
-
-
-@dataclass(frozen=True)
-class Row:
-    """A prompt and the response to score."""
-
-    prompt: Ids
-    response: Ids
-
-
-Recompute = Callable[[Sequence[Row]], list[Logps]]
-"""The learner's log-probabilities of given responses under some weights."""
-
-
-def recomputed(prompts: Sequence[Ids], responses: Sequence[Response], recompute: Recompute) -> list[Response]:
-    """The responses, equally many to each prompt, with the learner's own log-probabilities beside the sampler's."""
-    size = len(responses) // len(prompts)
-    logps = recompute([Row(prompts[i // size], response.tokens) for i, response in enumerate(responses)])
-    return [replace(response, recomputed=logp) for response, logp in zip(responses, logps, strict=True)]
+from delaysim.policy.rollout import Routes
+from delaysim.policy.routing import Routing
 
 
 @dataclass(frozen=True)
@@ -48,6 +29,8 @@ class Scores:
     """[tokens] which row a token belongs to, on the CPU."""
     position: torch.Tensor
     """[tokens] its position in the response, on the CPU."""
+    chosen: Mapping[int, Routes] = field(default_factory=dict)
+    """By row, the experts that the model's routers chose, used or not; empty where nobody watches them."""
 
     def padded(self, rows: int, values: torch.Tensor, width: int | None = None) -> torch.Tensor:
         """[rows, width] the token values laid out by row on the CPU, 0 on padding; null = as wide as the longest."""
@@ -61,17 +44,7 @@ class Scores:
 
     def detached(self) -> "Scores":
         """Without the graph."""
-        return Scores(self.logp.detach(), self.entropy, self.row, self.position)
-
-
-@dataclass(frozen=True)
-class Pack:
-    """Rows that share one prompt and one sequence."""
-
-    prompt: Ids
-    rows: list[int]
-    length: int
-    """Tokens in the sequence."""
+        return replace(self, logp=self.logp.detach())
 
 
 def score(model: PreTrainedModel, rows: Sequence[Row], temperature: float, bucket: int, pack: int = 0) -> Scores:
@@ -85,7 +58,8 @@ def score(model: PreTrainedModel, rows: Sequence[Row], temperature: float, bucke
 def together(parts: Sequence[Scores]) -> Scores:
     """The scores of several parts of a batch as one."""
     columns = zip(*((part.logp, part.entropy, part.row, part.position) for part in parts), strict=True)
-    return Scores(*map(torch.cat, columns))
+    logp, entropy, row, position = map(torch.cat, columns)
+    return Scores(logp, entropy, row, position, {i: routes for part in parts for i, routes in part.chosen.items()})
 
 
 def buckets(
@@ -109,29 +83,29 @@ def accepts_any_mask(model: PreTrainedModel) -> bool:
     return set(layers) == {"full_attention"} and not getattr(config, "sliding_window", None)
 
 
-def packed(rows: Sequence[Row], pack: int) -> list[Pack]:
-    """Rows in order, in sequences of at most `pack` tokens or one row."""
-    packs: list[Pack] = []
-    for i, row in enumerate(rows):
-        last = packs[-1] if packs else None
-        if last and last.length + len(row.response) <= pack and np.array_equal(last.prompt, row.prompt):
-            packs[-1] = Pack(last.prompt, [*last.rows, i], last.length + len(row.response))
-        else:
-            packs.append(Pack(row.prompt, [i], len(row.prompt) + len(row.response)))
-    return packs
-
-
 def score_packs(
-    model: PreTrainedModel, rows: Sequence[Row], packs: Sequence[Pack], temperature: float, logits: int | None = None
+    model: PreTrainedModel,
+    rows: Sequence[Row],
+    packs: Sequence[Pack],
+    temperature: float,
+    logits: int | None = None,
+    routing: Routing | None = None,
 ) -> Scores:
-    """Score one bucket. At most `logits` response tokens have their logits in memory at once; None = all of them."""
-    layout, device = _layout(rows, packs), model.device
+    """Score one bucket. At most `logits` response tokens have their logits in memory at once; None = all of them.
+
+    With `routing`, rows use the experts they bring, and those that the routers choose are recorded.
+    """
+    layout, device = layout_of(rows, packs), model.device
+    inputs = layout.inputs(packs) if routing is not None else {}
+    if routing is not None:
+        routing.force(forced(rows, inputs, layout.ids.size, device))
     shared = {}
     if any(len(p.rows) > 1 for p in packs):  # else right padding needs no mask: nothing attends to what follows it
         positions = torch.from_numpy(layout.positions).to(device)
         shared = {"attention_mask": layout.mask(model.dtype).to(device), "position_ids": positions}
     ids = torch.from_numpy(layout.ids).to(device)
     hidden = model.get_decoder()(input_ids=ids, use_cache=False, **shared).last_hidden_state
+    chosen = {} if routing is None else split(routing.chosen(), inputs)
     hidden = hidden.flatten(0, 1)[torch.from_numpy(layout.at).to(device)]
     target = torch.from_numpy(layout.target).to(device)
     head = model.get_output_embeddings()
@@ -139,7 +113,8 @@ def score_packs(
         logp, entropy = _of_logits(head, temperature, hidden, target)
     else:
         logp, entropy = _in_chunks(head, temperature, hidden, target, logits)
-    return Scores(logp, entropy, torch.from_numpy(layout.row), torch.from_numpy(layout.position))
+    row, position = torch.from_numpy(layout.row), torch.from_numpy(layout.position)
+    return Scores(logp, entropy, row, position, chosen)
 
 
 def _of_logits(
@@ -168,48 +143,3 @@ def _in_chunks(
                 parts.append(_of_logits(*arguments))
     logp, entropy = (torch.cat(column) for column in zip(*parts, strict=True))
     return logp, entropy
-
-
-@dataclass(frozen=True)
-class _Layout:
-    """Sequences right-padded to one width, and for every response token where its prediction stands."""
-
-    ids: NDArray[np.int64]
-    """[sequences, width]."""
-    positions: NDArray[np.int64]
-    """[sequences, width] each response goes on from its prompt."""
-    segments: NDArray[np.int64]
-    """[sequences, width] 0 = prompt, 1.. = responses, -1 = padding."""
-    at: NDArray[np.int64]
-    """[tokens] flat index of the position that predicts the token."""
-    target: NDArray[np.int64]
-    row: NDArray[np.int64]
-    position: NDArray[np.int64]
-
-    def mask(self, dtype: torch.dtype) -> torch.Tensor:
-        """[sequences, 1, width, width] additive: causal, within the prompt and the token's own response."""
-        width = self.ids.shape[1]
-        own = (self.segments[:, None, :] == 0) | (self.segments[:, None, :] == self.segments[:, :, None])
-        hidden = torch.from_numpy(~(own & np.tri(width, dtype=bool)))[:, None]
-        return torch.zeros(hidden.shape, dtype=dtype).masked_fill_(hidden, torch.finfo(dtype).min)
-
-
-def _layout(rows: Sequence[Row], packs: Sequence[Pack]) -> _Layout:
-    shape = len(packs), max(p.length for p in packs)
-    ids, positions, segments = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.full(shape, -1)
-    at, target, row, position = [], [], [], []
-    for k, p in enumerate(packs):
-        start = len(p.prompt)
-        ids[k, :start], positions[k, :start], segments[k, :start] = p.prompt, np.arange(start), 0
-        column = start
-        for segment, i in enumerate(p.rows, 1):
-            steps = np.arange(len(rows[i].response))
-            place = slice(column, column + len(steps))
-            ids[k, place], positions[k, place], segments[k, place] = rows[i].response, start + steps, segment
-            before = np.where(steps == 0, start - 1, column + steps - 1)
-            at.append(k * shape[1] + before)
-            target.append(rows[i].response.astype(np.int64))
-            row.append(np.full(len(steps), i))
-            position.append(steps)
-            column += len(steps)
-    return _Layout(ids, positions, segments, *(np.concatenate(part) for part in (at, target, row, position)))

@@ -18,7 +18,8 @@ from transformers import (
 from delaysim.files import digest
 from delaysim.policy.base import cached
 from delaysim.policy.codec import CharacterCodec
-from delaysim.policy.score import Row, score
+from delaysim.policy.layout import Row
+from delaysim.policy.score import score
 from delaysim.rng import stream
 from delaysim.settings.models import TinyModelConf, TinyMoeConf
 from delaysim.tasks.chain import MIXTURE, SLIP, Chain, draw_demonstration, draw_digits, worked

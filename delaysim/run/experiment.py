@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from operator import itemgetter
 from typing import Any, Protocol
@@ -15,9 +16,8 @@ from delaysim.clock.steps import Answer, Sync
 from delaysim.clock.trace import group_rows, moments
 from delaysim.errors import Interrupted, RunFailed, SamplerFailed
 from delaysim.policy.model import Policy
+from delaysim.policy.rescore import Recompute
 from delaysim.policy.rollout import Group
-from delaysim.policy.sample import Decoding
-from delaysim.policy.score import Recompute
 from delaysim.ratios import frame
 from delaysim.run.account import write_account
 from delaysim.run.answers import Answers, dropped_before
@@ -29,6 +29,7 @@ from delaysim.run.measured import Measured
 from delaysim.run.pending import Pending
 from delaysim.run.records import RunDir
 from delaysim.run.rollouts import Launcher, Rollouts, Stream
+from delaysim.run.sampling import decoding_of
 from delaysim.run.stopwatch import Stopwatch
 from delaysim.run.tracefile import write_clock, write_trace
 from delaysim.settings.behaviour import recomputes
@@ -37,7 +38,7 @@ from delaysim.tasks import Task
 from delaysim.train import diagnostics
 from delaysim.train.learner import Learner, Outcome
 from delaysim.train.recorded import recorded
-from delaysim.train.scoring import logps_of
+from delaysim.train.scoring import rescored
 
 SAVE_AFTER_S = 60.0
 """During a long launch, progress is made durable about this often [wall seconds]."""
@@ -140,7 +141,7 @@ class Experiment:
         policy = self.policy.generating
         if not recomputes(self.cfg) or policy.sampler.elsewhere:
             return None
-        return partial(logps_of, self.cfg.learner, self._decoding.temperature, policy.model)
+        return partial(rescored, self.cfg.learner, self._decoding.temperature, self.cfg.routing, policy.model)
 
     def _update(
         self, train: Train | None, sync: Sync | None = None, meanwhile: Callable[[], object] = lambda: None
@@ -227,10 +228,8 @@ class Experiment:
 
     def _evaluate(self) -> None:
         with self.watch.time("evaluate"):
-            conf = self.cfg.evaluation
-            rows = evaluate(
-                self.policy, self.task, self._problems, conf.samples, self._decoding, self._version, conf.batch
-            )
+            conf, decoding = self.cfg.evaluation, replace(self._decoding, routes=False)
+            rows = evaluate(self.policy, self.task, self._problems, conf.samples, decoding, self._version, conf.batch)
             self.run.append("evals", rows)
         self.watcher.evaluated(summarise(rows)[0])
 
@@ -292,8 +291,3 @@ class Experiment:
         in_flight, simulated = self.cfg.clock.in_flight == "account", isinstance(self.clock, Clock)
         write_account(self.run.path, self.clock.ledger, rows, table, self.law, rewards, in_flight, simulated)
         self.run.write("moments.json", moments(rows, self.law, self.clock.now / TICKS))
-
-
-def decoding_of(cfg: Config, policy: Policy) -> Decoding:
-    """How the run chooses tokens."""
-    return Decoding(cfg.sampler.max_new_tokens, cfg.sampler.temperature, policy.codec.stop_ids, cfg.learner.autocasts)

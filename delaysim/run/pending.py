@@ -11,6 +11,8 @@ from safetensors.numpy import load_file, save
 from delaysim.files import write_atomic
 from delaysim.policy.rollout import Group, Response
 
+OPTIONAL = ("recomputed", "routes", "recomputed_routes")
+"""What all responses of a run have, or none."""
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -83,9 +85,9 @@ class Pending:
 
 def _pack(groups: Sequence[Group]) -> Arrays:
     responses = [response for group in groups for response in group.responses]
-    recomputed = [r.recomputed for r in responses if r.recomputed is not None]
+    optional = {name: [getattr(r, name) for r in responses] for name in OPTIONAL}
     return {
-        **({"recomputed": np.concatenate(recomputed)} if recomputed else {}),
+        **{name: np.concatenate(parts) for name, parts in optional.items() if parts[0] is not None},
         "group": np.array([[g.group, g.version, g.attempt, len(g.prompt)] for g in groups], np.int64),
         "prompt": np.concatenate([g.prompt for g in groups]),
         "rewards": np.array([g.rewards for g in groups], np.float64),
@@ -97,14 +99,15 @@ def _pack(groups: Sequence[Group]) -> Arrays:
 
 
 def _unpack(arrays: Arrays) -> list[Group]:
-    ends = np.cumsum(arrays["length"])[:-1]
-    tokens, logp = np.split(arrays["tokens"], ends), np.split(arrays["logp"], ends)
-    recomputed = np.split(arrays["recomputed"], ends) if "recomputed" in arrays else [None] * len(tokens)
-    responses = [
-        Response(t, lp, bool(finished), again)
-        for t, lp, finished, again in zip(tokens, logp, arrays["finished"], recomputed, strict=True)
-    ]
     size = arrays["rewards"].shape[1]
+    lengths = arrays["length"]
+    inputs = lengths + np.repeat(arrays["group"][:, 3], size) - 1
+    columns = (
+        _split(arrays, "tokens", lengths), _split(arrays, "logp", lengths), arrays["finished"].tolist(),
+        _split(arrays, "recomputed", lengths), _split(arrays, "routes", inputs),
+        _split(arrays, "recomputed_routes", inputs),
+    )  # fmt: skip
+    responses = [Response(*values) for values in zip(*columns, strict=True)]
     prompts = np.split(arrays["prompt"], np.cumsum(arrays["group"][:, 3])[:-1])
     return [
         Group(
@@ -114,3 +117,8 @@ def _unpack(arrays: Arrays) -> list[Group]:
             zip(arrays["group"], prompts, arrays["rewards"].tolist(), strict=True)
         )
     ]
+
+
+def _split(arrays: Arrays, name: str, sizes: NDArray[np.int64]) -> list[Any]:
+    """By response, of this many tokens each; all None where the run does not have it."""
+    return np.split(arrays[name], np.cumsum(sizes)[:-1]) if name in arrays else [None] * len(sizes)

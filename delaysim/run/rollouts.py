@@ -10,10 +10,10 @@ from delaysim.clock.steps import Answer as ClockAnswer
 from delaysim.errors import RunFailed
 from delaysim.policy.codec import prompt_of
 from delaysim.policy.model import Policy
+from delaysim.policy.rescore import Recompute, recomputed
 from delaysim.policy.rollout import Group, Ids, Response
 from delaysim.policy.sample import Decoding
 from delaysim.policy.sampler import Answer, Draw
-from delaysim.policy.score import Recompute, recomputed
 from delaysim.run.answers import Answers
 from delaysim.run.pending import Pending
 from delaysim.run.records import RunDir

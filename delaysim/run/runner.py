@@ -163,8 +163,8 @@ def _build(cfg: Config, run: RunDir, display: Display, status: StatusFile) -> "E
     from delaysim.policy.device import place
     from delaysim.policy.model import load_policy
     from delaysim.rules import discover
-    from delaysim.run.experiment import Experiment, decoding_of
-    from delaysim.run.sampling import with_samplers
+    from delaysim.run.experiment import Experiment
+    from delaysim.run.sampling import decoding_of, with_samplers
     from delaysim.run.taskload import load_task
     from delaysim.settings.behaviour import behaviour
     from delaysim.settings.chosen import chosen_estimator
@@ -181,7 +181,8 @@ def _build(cfg: Config, run: RunDir, display: Display, status: StatusFile) -> "E
     policy = with_samplers(cfg, policy)
     manifest = run.manifest()
     law = law_from(manifest["law"]) if manifest else _settle(cfg, policy, task, watcher)
-    learner = Learner(policy.model, estimator, cfg.learner, decoding_of(cfg, policy), rule, behaviour(cfg), cfg.updates)
+    decoding = decoding_of(cfg, policy)
+    learner = Learner(policy.model, estimator, cfg.learner, decoding, rule, behaviour(cfg), cfg.updates, cfg.routing)
     _write_manifest(cfg, run, law, manifest, sum(p.numel() for p in policy.model.parameters()))
     display.begin(cfg, law, run.path, resumed=bool(manifest))
     return Experiment(cfg, law, run, policy, task, learner, _with_sinks(cfg, run, watcher))

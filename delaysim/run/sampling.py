@@ -6,11 +6,12 @@ from functools import partial
 from delaysim.policy.lagging import Lagging
 from delaysim.policy.model import Policy, with_sampler
 from delaysim.policy.remote import RemoteSampler, Seat
+from delaysim.policy.sample import Decoding
 from delaysim.settings.behaviour import recomputes
 from delaysim.settings.carrier import carrier
 from delaysim.settings.config import MEASURED, Config
 from delaysim.settings.laws import lags
-from delaysim.train.scoring import logps_of
+from delaysim.train.scoring import rescored
 
 
 def with_samplers(cfg: Config, policy: Policy) -> Policy:
@@ -24,10 +25,16 @@ def with_samplers(cfg: Config, policy: Policy) -> Policy:
     return replace(with_sampler(policy, cfg.sampler), lagging=lagging)
 
 
+def decoding_of(cfg: Config, policy: Policy) -> Decoding:
+    """How a run chooses tokens to train on."""
+    conf, routes = cfg.sampler, cfg.routing.watched
+    return Decoding(conf.max_new_tokens, conf.temperature, policy.codec.stop_ids, cfg.learner.autocasts, routes)
+
+
 def _with_sampler(cfg: Config, policy: Policy) -> Policy:
     if len(cfg.devices) == 1:
         return with_sampler(policy, cfg.sampler)
-    recompute = partial(logps_of, cfg.learner, cfg.sampler.temperature) if recomputes(cfg) else None
+    recompute = partial(rescored, cfg.learner, cfg.sampler.temperature, cfg.routing) if recomputes(cfg) else None
     waits = cfg.suite_name != MEASURED
     seat = Seat(policy.codec, cfg.sampler, cfg.devices[1], cfg.threads, recompute, waits, carrier(cfg))
     return replace(policy, own=RemoteSampler(policy.model, seat))

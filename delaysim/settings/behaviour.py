@@ -8,6 +8,8 @@ ones and no pass is spent.
 
 from typing import Any
 
+from delaysim.settings.routing import R2
+
 AUTO, RECOMPUTED, SAMPLER = BEHAVIOURS = ("auto", "recomputed", "sampler")
 
 
@@ -18,8 +20,8 @@ def apart(cfg: Any) -> bool:
 
 
 def recomputes(cfg: Any) -> bool:
-    """Whether the learner scores every launch too, so that the difference can be recorded."""
-    return apart(cfg) or cfg.behaviour == RECOMPUTED
+    """Whether the learner scores every launch too, so that the difference, or the experts, can be recorded."""
+    return apart(cfg) or cfg.behaviour == RECOMPUTED or cfg.routing.replay == R2
 
 
 def behaviour(cfg: Any) -> str:

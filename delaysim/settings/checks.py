@@ -16,6 +16,7 @@ from delaysim.settings.config import AUTO, MEASURED, SINKS, Config, LognormalCon
 from delaysim.settings.models import TinyModelConf
 from delaysim.settings.preset import check_preset
 from delaysim.settings.replay import check_replay
+from delaysim.settings.routing import REPLAYS
 from delaysim.settings.training_checks import check_training
 from delaysim.tasks.prompts import check_template
 
@@ -75,6 +76,7 @@ def _choices(cfg: Config) -> None:
     for sink in cfg.sinks:
         one_of("sinks", sink, SINKS)
     one_of("recipe", cfg.recipe, ("shared", "published"))
+    one_of("routing.replay", cfg.routing.replay, REPLAYS)
     one_of("record.ratios", cfg.record.ratios, ("all", "sample", "none"))
     one_of("learner.kl_penalty", cfg.learner.kl_penalty, PENALTIES)
     one_of("learner.advantage", cfg.learner.advantage, ADVANTAGES)

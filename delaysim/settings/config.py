@@ -11,6 +11,7 @@ from delaysim.settings.clock import AUTO as AUTO
 from delaysim.settings.clock import FREE as FREE
 from delaysim.settings.clock import ClockConf as ClockConf
 from delaysim.settings.models import MODELS
+from delaysim.settings.routing import RoutingConf
 from delaysim.settings.samplers import SAMPLERS
 from delaysim.settings.tasks import TASKS
 
@@ -221,6 +222,7 @@ class Config:
     model: Any = MISSING
     task: Any = MISSING
     sampler: Any = MISSING
+    routing: RoutingConf = field(default_factory=RoutingConf)
     estimator: Any = MISSING
     rule: Any = MISSING
     learner: LearnerConf = field(default_factory=LearnerConf)

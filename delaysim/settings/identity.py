@@ -13,6 +13,7 @@ from delaysim.estimators.interface import dial, dialled
 from delaysim.files import digest, file_digest
 from delaysim.settings.behaviour import SAMPLER, behaviour, recomputes
 from delaysim.settings.config import AUTO, MEASURED, REPLAY, ClockConf, Config
+from delaysim.settings.routing import NONE
 
 ONLY_PLANNED = ("seconds_per_update", "shape", "speed")
 """Settings of mode=plan alone."""
@@ -51,6 +52,7 @@ def identity(cfg: Config) -> dict[str, Any]:
         "learner": _learner(cfg),
         "evaluation": _evaluation(cfg),
         **({} if cfg.rule.name == "none" else {"rule": asdict(cfg.rule)}),
+        **_routing(cfg),
         **({"behaviour": behaviour(cfg)} if recomputes(cfg) or cfg.behaviour == SAMPLER else {}),
     }
 
@@ -65,7 +67,7 @@ def run_id(cfg: Config) -> str:
     if cfg.mode == "trace":
         return f"{cfg.suite_name}-{delay}-N{cfg.updates}-s{cfg.seed}-{key}"
     rule = None if cfg.rule.name == "none" else cfg.rule.name
-    parts = [estimator_name(cfg), rule, delay, _threshold(cfg), f"G{cfg.G}", model_name(cfg)]
+    parts = [estimator_name(cfg), rule, delay, _threshold(cfg), *_routed(cfg), f"G{cfg.G}", model_name(cfg)]
     return "-".join([*filter(None, parts), task_name(cfg), f"s{cfg.seed}", key])
 
 
@@ -124,6 +126,18 @@ def _model(cfg: Config) -> dict[str, Any]:
         if model["lora"]["rank"] is None:
             del model["lora"]
     return model
+
+
+def _routing(cfg: Config) -> dict[str, Any]:
+    """What an update replays and how far the sampler's routers lag, where either does."""
+    kept = {"replay": cfg.routing.replay, "lag": cfg.routing.lag}
+    return {} if kept == {"replay": NONE, "lag": 0} else {"routing": kept}
+
+
+def _routed(cfg: Config) -> list[str]:
+    """The same in a name."""
+    replay = [] if cfg.routing.replay == NONE else [cfg.routing.replay]
+    return replay + ([f"lag{cfg.routing.lag}"] if cfg.routing.lag else [])
 
 
 def _threshold(cfg: Config) -> str | None:

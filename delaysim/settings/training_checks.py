@@ -75,6 +75,7 @@ def check_training(cfg: Config) -> None:
     _task(cfg.task)
     if cfg.plan.memory_gb is not None:
         above("plan.memory_gb", cfg.plan.memory_gb, 0)
+    _routing(cfg)
     if isinstance(cfg.model, TinyMoeConf):
         between("model.experts_per_token", cfg.model.experts_per_token, 1, cfg.model.experts)
     if cfg.task.kind == "chain" and not 2 <= cfg.task.min_terms <= cfg.task.max_terms <= 12:
@@ -100,6 +101,14 @@ def check_vllm(conf: VllmSamplerConf) -> None:
     at_least("sampler.context", conf.context, conf.max_new_tokens + 1)
     if conf.floor is not None:
         above("sampler.floor", conf.floor, 0)
+
+
+def _routing(cfg: Config) -> None:
+    at_least("routing.lag", cfg.routing.lag, 0)
+    dense = isinstance(cfg.model, TinyModelConf) and not isinstance(cfg.model, TinyMoeConf)
+    if dense and (cfg.routing.watched or cfg.routing.lag):
+        asked = "routing.lag" if cfg.routing.lag else f"routing={cfg.routing.replay}"
+        raise UserError(f"{asked}: model=tiny has no experts; use model=tiny_moe, or drop it")
 
 
 def _precision(cfg: Config) -> None:

@@ -27,6 +27,7 @@ def update_row(outcome: Outcome, groups: Sequence[Group]) -> dict[str, Any]:
         **_ratios(outcome),
         **_coefficients(outcome),
         **({} if outcome.mismatch is None else outcome.mismatch.update_columns()),
+        **({} if outcome.flips is None else outcome.flips.update_columns()),
         "fresh_log_ratio": outcome.fresh_log_ratio,
         "entropy": outcome.entropy,
         "grad_norm": outcome.grad_norm,
@@ -73,6 +74,7 @@ def _coefficients(outcome: Outcome) -> dict[str, Any]:
 def group_rows(outcome: Outcome, groups: Sequence[Group], update: int) -> list[dict[str, Any]]:
     """One row of `groups` per consumed group."""
     values = {name: column.tolist() for name, column in _group_columns(outcome).items()}
+    flips = [{}] * len(groups) if outcome.flips is None else outcome.flips.group_columns()
     return [
         {
             "update": update,
@@ -82,6 +84,7 @@ def group_rows(outcome: Outcome, groups: Sequence[Group], update: int) -> list[d
             "length_max": max(group.lengths),
             "length_mean": sum(group.lengths) / len(group.lengths),
             **{name: column[b] for name, column in values.items()},
+            **flips[b],
         }
         for b, group in enumerate(groups)
     ]

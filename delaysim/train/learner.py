@@ -12,17 +12,24 @@ from delaysim.errors import RunFailed
 from delaysim.estimators import base
 from delaysim.estimators.interface import Estimator
 from delaysim.estimators.penalty import penalty
+from delaysim.policy.layout import Row
 from delaysim.policy.lora import adapters_off, base_of
 from delaysim.policy.rollout import Group
+from delaysim.policy.routing import Routing, watching
 from delaysim.policy.sample import Decoding
-from delaysim.policy.score import Row, Scores, together
+from delaysim.policy.score import Scores, together
 from delaysim.settings.behaviour import RECOMPUTED
 from delaysim.settings.config import LearnerConf
+from delaysim.settings.routing import RoutingConf
 from delaysim.train.behaviour import Mismatch, mismatch_of
+from delaysim.train.flips import Flips, flips_of, replayed
 from delaysim.train.gradient import NO_RULE, Gradient, Rule, trained
 from delaysim.train.minibatch import again, fresh_log_ratio, scored, some, unscored
 from delaysim.train.schedule import peak_share
 from delaysim.train.scoring import MicroBatch, Scorer
+
+UNWATCHED = RoutingConf()
+"""Nobody asks for experts."""
 
 
 class Collapsed(Exception):
@@ -50,6 +57,8 @@ class Outcome:
     """After the update rule's scaling; 0 where it skipped the step."""
     mismatch: Mismatch | None = None
     """Between sampler and learner at launch, where both log-probabilities exist."""
+    flips: Flips | None = None
+    """Of experts between sampler, launch and update, where they are recorded."""
 
     @cached_property
     def kept(self) -> torch.Tensor:
@@ -74,12 +83,16 @@ class Learner:
         rule: Rule = NO_RULE,
         behaviour: str = RECOMPUTED,
         updates: int = 0,
+        routing: RoutingConf = UNWATCHED,
     ) -> None:
         """`updates` of the whole run, for a learning rate that falls."""
         self.model, self._estimator, self._rule, self._conf = model, estimator, rule, conf
         self._longest, self._updates, self._behaviour = decoding.max_new_tokens, updates, behaviour
-        self._scorer = Scorer(model, conf, decoding.temperature)
-        self._reference = Scorer(base_of(model), conf, decoding.temperature) if conf.kl > 0 else None
+        self._replay = routing.replay
+        self._routing = Routing(model) if routing.watched else None
+        self._scorer = Scorer(model, conf, decoding.temperature, self._routing)
+        kept = replace(conf, gradient_checkpointing=False)  # no gradients go through it
+        self._reference = Scorer(base_of(model), kept, decoding.temperature) if conf.kl > 0 else None
         self._gradient = Gradient(model, rule)
         self._parameters = dict(trained(model))
         self._optimiser = torch.optim.AdamW(
@@ -92,7 +105,11 @@ class Learner:
 
     def update(self, update: int, groups: Sequence[Group]) -> Outcome:
         """Train on B groups. Raises `Collapsed` and leaves the weights as the last whole step left them."""
-        rows = [Row(group.prompt, response.tokens) for group in groups for response in group.responses]
+        with watching(self._routing):
+            return self._update(update, groups)
+
+    def _update(self, update: int, groups: Sequence[Group]) -> Outcome:
+        rows = [Row(g.prompt, r.tokens, replayed(r, self._replay)) for g in groups for r in g.responses]
         unseen = unscored(update, groups, self._conf.advantage, self._behaviour)
         unseen = replace(unseen, reference=self._reference_logp(rows, unseen))
         share = base.aggregation_weights(unseen.mask, self._conf.aggregation, self._longest)
@@ -101,7 +118,7 @@ class Learner:
         for _ in range(self._conf.updates_per_batch - 1):
             outcome = self._one_step(replace(work, unseen=again(first.batch, self._conf.advantage)))
         mismatch = mismatch_of(groups, first.batch, self._estimator)
-        return replace(outcome, fresh_log_ratio=first.fresh_log_ratio, mismatch=mismatch)
+        return replace(outcome, fresh_log_ratio=first.fresh_log_ratio, mismatch=mismatch, flips=first.flips)
 
     def _one_step(self, work: "_Work") -> Outcome:
         self._optimiser.zero_grad(set_to_none=True)
@@ -111,7 +128,8 @@ class Learner:
         fresh = fresh_log_ratio(work.unseen, _laid_out(scores, work.unseen))
         cosine, applied = self._gradient.direct()
         norm, lr = self._step(work.update, self._rule.step_scale(batch, kappa) if applied else 0.0)
-        return Outcome(batch, kappa, self._estimator.level, fresh, float(scores.entropy.mean()), norm, cosine, lr)
+        entropy, flips = float(scores.entropy.mean()), flips_of(work.groups, work.rows, scores.chosen)
+        return Outcome(batch, kappa, self._estimator.level, fresh, entropy, norm, cosine, lr, flips=flips)
 
     def _backward_as_a_whole(self, work: "_Work") -> "_Seen":
         """Coefficients from all responses together: of several micro-batches, each is scored again with gradients."""

@@ -2,16 +2,20 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 import torch
 from transformers import PreTrainedModel
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from delaysim.errors import UserError
+from delaysim.policy.layout import Pack, Row
 from delaysim.policy.precision import autocast
-from delaysim.policy.rollout import Logps
-from delaysim.policy.score import Pack, Row, Scores, buckets, score_packs, together
+from delaysim.policy.rescore import Rescored
+from delaysim.policy.routing import Routing, watching
+from delaysim.policy.score import Scores, buckets, score_packs, together
 from delaysim.settings.config import LearnerConf
+from delaysim.settings.routing import R3, RoutingConf
 
 MicroBatch = list[list[Pack]]
 """Buckets whose graphs are held together: one of at most `learner.tokens`, or all of the mini-batch."""
@@ -20,10 +24,14 @@ MicroBatch = list[list[Pack]]
 class Scorer:
     """Log-probabilities under one model."""
 
-    def __init__(self, model: PreTrainedModel, conf: LearnerConf, temperature: float) -> None:
+    def __init__(
+        self, model: PreTrainedModel, conf: LearnerConf, temperature: float, routing: Routing | None = None
+    ) -> None:
+        """With `routing`, of this model, passes and their backward belong inside its `watching`."""
         self.model, self._conf, self._temperature = model, conf, temperature
+        self.routing = routing
         if conf.gradient_checkpointing:
-            _enable_recomputing(model)
+            _enable_recomputing(model, routing)
 
     def micro_batches(self, rows: Sequence[Row]) -> list[MicroBatch]:
         """All rows, split by the token budget."""
@@ -40,29 +48,34 @@ class Scorer:
             return together([self._bucket(rows, packs) for part in parts for packs in part])
 
     def _bucket(self, rows: Sequence[Row], packs: Sequence[Pack]) -> Scores:
-        return score_packs(self.model, rows, packs, self._temperature, self._conf.logits)
+        return score_packs(self.model, rows, packs, self._temperature, self._conf.logits, self.routing)
 
 
 @torch.no_grad()
-def logps(scorer: Scorer, rows: Sequence[Row]) -> list[Logps]:
-    """Each row's log-probabilities under the present weights, as an update scores them."""
-    scores = scorer.score(rows, scorer.micro_batches(rows))
+def rescored(
+    conf: LearnerConf, temperature: float, routing: RoutingConf, model: PreTrainedModel, rows: Sequence[Row]
+) -> list[Rescored]:
+    """What a pass over the rows says under a model's present weights, as an update scores them."""
+    if routing.replay != R3:
+        rows = [replace(row, routes=None) for row in rows]
+    found = Routing(model) if routing.watched else None
+    scorer = Scorer(model, replace(conf, gradient_checkpointing=False), temperature, found)
+    with watching(found):
+        scores = scorer.score(rows, scorer.micro_batches(rows))
     table = scores.padded(len(rows), scores.logp.float()).cpu().numpy()
-    return [table[i, : len(row.response)].copy() for i, row in enumerate(rows)]
+    return [
+        Rescored(table[i, : len(row.response)].copy(), scores.chosen.get(i) if row.routes is None else row.routes)
+        for i, row in enumerate(rows)
+    ]
 
 
-def logps_of(conf: LearnerConf, temperature: float, model: PreTrainedModel, rows: Sequence[Row]) -> list[Logps]:
-    """The same of another copy of the model."""
-    return logps(Scorer(model, conf, temperature), rows)
-
-
-def _enable_recomputing(model: PreTrainedModel) -> None:
+def _enable_recomputing(model: PreTrainedModel, routing: Routing | None) -> None:
     if not model.supports_gradient_checkpointing:
         raise UserError(
             f"learner.gradient_checkpointing=true: a model of type {model.config.model_type} cannot; drop it"
         )
-    if not model.is_gradient_checkpointing:
-        model.gradient_checkpointing_enable({"use_reentrant": False, "preserve_rng_state": False})
+    again = {} if routing is None else {"context_fn": routing.contexts}
+    model.gradient_checkpointing_enable({"use_reentrant": False, "preserve_rng_state": False, **again})
 
 
 @contextmanager

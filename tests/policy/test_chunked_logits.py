@@ -7,8 +7,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
+from delaysim.policy.layout import Row
 from delaysim.policy.precision import autocast
-from delaysim.policy.score import Row, buckets, score, score_packs
+from delaysim.policy.score import buckets, score, score_packs
 
 VOCABULARY, WIDTH, CHUNK, TEMPERATURE = 3000, 16, 10, 0.7
 

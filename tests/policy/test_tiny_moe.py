@@ -8,9 +8,10 @@ from settings import rows, small_config
 from stopping import finished, stopped_and_resumed
 from transformers import Qwen3MoeForCausalLM
 
+from delaysim.policy.layout import Row
 from delaysim.policy.noise import GumbelNoise
 from delaysim.policy.sample import Decoding, sample
-from delaysim.policy.score import Row, score
+from delaysim.policy.score import score
 from delaysim.policy.tiny import build_config, load_tiny
 from delaysim.settings.models import TinyMoeConf
 from delaysim.tasks.chain import Chain

@@ -9,9 +9,10 @@ from scipy.stats import chisquare
 
 from delaysim.errors import SamplerFailed
 from delaysim.policy.codec import CharacterCodec
+from delaysim.policy.layout import Row
 from delaysim.policy.sample import Decoding
 from delaysim.policy.sampler import Draw, HfSampler
-from delaysim.policy.score import Row, score
+from delaysim.policy.score import score
 from delaysim.policy.vllm_sampler import VllmSampler
 from delaysim.settings.samplers import VllmSamplerConf
 
