@@ -32,21 +32,28 @@ from delaysim.settings.config import Config
 from delaysim.settings.identity import run_path
 from delaysim.settings.places import conf_dir
 
-STUDIES = {
-    "fixed_delay_table": ["seed=0,1,2,3,4", "D=0,16,32,64,128"],
-    "async_lambda": ["seed=0,1,2,3,4"],
-    "eps_grid": ["seed=0,1,2,3,4"],
-    "group_size": ["seed=0,1,2,3,4"],
-    "what_delay_buys": ["seed=0,1,2"],
-    "length_bias": ["seed=0,1,2"],
+STUDIES: dict[str, list[list[str]]] = {
+    "fixed_delay_table": [["seed=0,1,2,3,4", "D=0,16,32,64,128"]],
+    "async_lambda": [["seed=0,1,2,3,4"]],
+    "eps_grid": [["seed=0,1,2,3,4"]],
+    "group_size": [["seed=0,1,2,3,4"]],
+    "what_delay_buys": [["seed=0,1,2"]],
+    "length_bias": [["seed=0,1,2"]],
+    "moe": [["seed=0,1,2"], ["seed=0,1,2", "routing=none", "sampler.dtype=null"]],
 }
-"""Each grid of conf/sweep/, and what is asked in place of its own values."""
+"""Each grid of conf/sweep/, and what is asked in place of its own values; `moe` a second time without mismatch."""
 SETTINGS = ("estimator", "D", "lam", "eps", "G", "B", "lr", "C_gen", "C_update")
 MEANS = ("ess", "kept", "intervention", "delay_mean", "length_mean")
 BIAS = ("ratio", "shortest", "longest", "ks", "dropped", "delay_max", "reward_ratio")
 """What the account of a run says of its drop policy (delaysim/analysis/bias.py)."""
+ROUTED = (
+    "flips_engine", "flips_drift", "flips_whole", "flips_whole_tokens", "flips_live", "mismatch_mean", "mismatch_over",
+    "log_ratio_sd", "clip_fraction",
+)  # fmt: skip
+"""What the updates of a mixture of experts say beside them (docs/records.md)."""
+UNSAID = {"drop": "none", "routing": "none", "sampler.dtype": "float32"}
 FIELDS = (
-    *SETTINGS, "eta", "drop", "seed", "run_id", "state", "collapsed", "base", "final", "auc", *MEANS, *BIAS,
+    *SETTINGS, "eta", *UNSAID, "seed", "run_id", "state", "collapsed", "base", "final", "auc", *MEANS, *BIAS, *ROUTED,
     "version0_share", "sim_time", "tokens", "wall_s", "updates", "times", "accuracy", "samples", "scores",
 )  # fmt: skip
 DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -73,16 +80,17 @@ def main() -> None:
 def run_study(name: str, options: Any) -> None:
     """Run the cells that the file lacks, seed by seed, and add each when it is done."""
     done = {row["run_id"] for row in csv.DictReader(table(name).open())} if table(name).exists() else set()
-    asked = [cfg for cfg in cells(name, options.runs) if options.seeds is None or cfg.seed in options.seeds]
+    every = (cfg for grid in STUDIES[name] for cfg in cells(name, grid, options.runs))
+    asked = [cfg for cfg in every if options.seeds is None or cfg.seed in options.seeds]
     todo = [cfg for cfg in asked if run_path(cfg).name not in done]
     with ThreadPoolExecutor(options.jobs) as pool:
         list(pool.map(lambda cfg: add(name, cfg), todo))
 
 
-def cells(name: str, runs: str) -> Iterator[Config]:
+def cells(name: str, grid: list[str], runs: str) -> Iterator[Config]:
     """The configurations of a grid, as the command line composes them."""
     swept = dict(OmegaConf.load(conf_dir() / f"sweep/{name}.yaml").hydra.sweeper.params)
-    swept |= dict(text.split("=", 1) for text in STUDIES[name])
+    swept |= dict(text.split("=", 1) for text in grid)
     parsed = OverridesParser.create().parse_overrides([f"{key}={values}" for key, values in swept.items()])
     for (*batch,) in BasicSweeper.split_arguments(parsed, max_batch_size=None):
         for overrides in batch:
@@ -94,7 +102,7 @@ def cells(name: str, runs: str) -> Iterator[Config]:
 
 def command(name: str) -> str:
     """What to type for the same runs."""
-    return " ".join(["delaysim", f"+sweep={name}", *STUDIES[name]])
+    return "\n    ".join(" ".join(["delaysim", f"+sweep={name}", *grid]) for grid in STUDIES[name])
 
 
 def table(name: str) -> Path:
@@ -126,16 +134,17 @@ def biased(run: Path) -> dict[str, float]:
 
 def line(outcome: Outcome, samples: int) -> dict[str, Any]:
     """What a run says of its cell; enough for every paired statistic at the end of the run."""
-    updates = read_columns(outcome.path / "updates.jsonl", (*MEANS, "wall_s"))
+    updates = read_columns(outcome.path / "updates.jsonl", (*MEANS, *ROUTED, "wall_s"))
     looks = min(3, len(outcome.curve) - 1)
     right = np.rint(outcome.scores * samples * looks).astype(int)
     return {
-        **{key: outcome.settings.get(key, "none" if key == "drop" else "") for key in (*SETTINGS, "eta", "drop")},
+        **{key: outcome.settings.get(key, UNSAID.get(key, "")) for key in (*SETTINGS, "eta", *UNSAID)},
         "seed": outcome.seed, "run_id": outcome.run_id, "state": outcome.state, "collapsed": int(outcome.collapsed),
         "base": round(float(outcome.curve[0]), 5), "final": round(outcome.final, 5),
         "auc": round(float(outcome.curve.mean()), 5),
         **{name: round(float(updates[name].mean()), 5) for name in MEANS},
         **{name: round(value, 5) for name, value in biased(outcome.path).items() if name in BIAS},
+        **{name: float(f"{updates[name].mean():.4g}") for name in ROUTED if updates[name].notna().all()},
         "version0_share": round(outcome.moments.get("version0_share", 0.0), 4),
         "sim_time": round(outcome.total("sim_time"), 3), "tokens": int(outcome.total("tokens")),
         "wall_s": round(float(updates["wall_s"].sum()), 1),

@@ -9,6 +9,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import studies_drop
+import studies_routing
 import studies_time
 
 from delaysim.analysis.grid import spelled
@@ -22,7 +23,7 @@ from delaysim.analysis.report.tables import markdown
 from delaysim.analysis.stats import crossed
 
 RESULTS = Path(__file__).parent.parent / "docs/results"
-TEXT = {"estimator", "drop", "run_id", "state", "updates", "times", "accuracy", "scores"}
+TEXT = {"estimator", "drop", "routing", "sampler.dtype", "run_id", "state", "updates", "times", "accuracy", "scores"}
 TITLES = {
     "fixed_delay_table": "Three losses against a fixed delay",
     "async_lambda": "Three losses against length-coupled delays",
@@ -30,6 +31,7 @@ TITLES = {
     "group_size": "Group size at an equal sample budget",
     "what_delay_buys": "What delay buys",
     "length_bias": "What dropping long responses does",
+    "moe": "Replaying the experts of a mixture",
 }
 QUESTIONS = {
     "fixed_delay_table": """
@@ -53,6 +55,11 @@ differs is how old its data is, and how much simulated time it takes.""",
 Long responses finish last, so what drops by age or by time drops them first ([length_bias.md](../length_bias.md)).
 GRPO under four ways to drop: none, the oldest completion beyond two mini-batches in the queue, groups older than 30
 updates, groups that take longer than two mean responses. Delays are coupled to lengths (lam=1, C_gen=20).""",
+    "moe": """
+A mixture of experts whose sampler computes in bfloat16 and whose learner computes in float32 picks other experts for
+some tokens ([moe.md](../moe.md)). Replayed at the update: nothing, the experts of the learner's own pass at launch
+(R2), those of the sampler (R3). The control samples in float32. Behaviour log-probabilities are the learner's own at
+launch in every run.""",
 }
 
 
@@ -86,7 +93,7 @@ def outcome(row: dict[str, str]) -> Outcome:
     )
 
 
-KEYS = ("estimator", "D", "lam", "eps", "G", "B", "lr", "C_gen", "C_update", "eta", "drop")
+KEYS = ("estimator", "D", "lam", "eps", "G", "B", "lr", "C_gen", "C_update", "eta", "drop", "routing", "sampler.dtype")
 SUITES = {True: "fixed_delay", False: "simulated_async"}
 
 
@@ -108,6 +115,9 @@ def page(name: str, answer: Answer, rows: list[dict[str, str]], command: str) ->
         found = studies_drop.answer(answer.study, rows)
     if name == "what_delay_buys":
         found, tables = studies_time.answer(rows), f"{markdown(studies_time.table(rows))}\n\n{tables}"
+    if name == "moe":
+        found, tables = studies_routing.answer(answer.study), routed(answer.study)
+        measured = markdown(means(answer.study, rows, studies_routing.MEASURES, studies_routing.TEXT))
     return f"""# {title}
 
 **{found}.**
@@ -123,10 +133,19 @@ Made by `python analysis/studies.py {name}` from [{name}.csv]({name}.csv), one l
 
 {measured}
 
-Tiny default (0.13M parameters, chain sums), {len(rows)} runs of 240 updates, lr 3e-4, nothing tuned for any method.
+{MODELS.get(name, "Tiny default (0.13M parameters, chain sums)")}, {len(rows)} runs of 240 updates, lr 3e-4, nothing tuned
+for any method.
 Intervals are over seeds and problems both ([statistics.md](../statistics.md)); `delaysim compare` and `delaysim budget`
 print the same of the run directories. One tiny model and one task: a screen, not a verdict on large ones.
 """
+
+
+MODELS = {"moe": "Tiny mixture of experts (`model=tiny_moe`, 16 experts, top-2, chain sums)"}
+
+
+def routed(study: Study) -> str:
+    """What replaying experts did."""
+    return "\n\n".join(map(markdown, studies_routing.tables(study)))
 
 
 def tables_of(answer: Answer) -> Iterator[Table]:
@@ -220,7 +239,12 @@ def draw_drops(name: str, study: Study, rows: list[dict[str, str]]) -> None:
     studies_drop.draw(study, rows, RESULTS / name)
 
 
-FIGURES = {"what_delay_buys": draw_time, "length_bias": draw_drops}
+def draw_routing(name: str, study: Study, _rows: list[dict[str, str]]) -> None:
+    """Accuracy by replay."""
+    studies_routing.draw(study, RESULTS / name)
+
+
+FIGURES = {"what_delay_buys": draw_time, "length_bias": draw_drops, "moe": draw_routing}
 """Studies with a figure of their own."""
 
 

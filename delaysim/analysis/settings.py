@@ -6,11 +6,12 @@ from typing import Any
 
 from delaysim.settings.configfile import load_config
 from delaysim.settings.identity import DEFAULTS, OFF, POLICIES, estimator_name
+from delaysim.settings.routing import NONE
 
 SHORT = {
     "clock.C_gen": "C_gen", "clock.C_update": "C_update", "clock.lam": "lam", "learner.lr": "lr",
     "estimator.eps": "eps", "model.kind": "model", "task.kind": "task", "sampler.kind": "sampler",
-    "rule.name": "rule",
+    "rule.name": "rule", "routing.replay": "routing",
 }  # fmt: skip
 """Short names of the command line for nested settings."""
 DROP, NO_DROP = "drop", "none"
@@ -18,6 +19,9 @@ LIMITS = ("queue_drop", "age_max", "abort_age", "timeout", "requeue", "attempts"
 """What one setting `drop` tells: the limits on a group's life, and what becomes of its prompt."""
 UNSAID = {
     DROP: NO_DROP,
+    "routing": NONE,
+    "routing.lag": 0,
+    "sampler.dtype": None,
     **{f"clock.{name}": DEFAULTS[name] for name in sorted(POLICIES - {*LIMITS})},
     **{f"learner.{name}": value for name, value in OFF.items()},
 }
