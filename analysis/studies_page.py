@@ -133,8 +133,8 @@ Made by `python analysis/studies.py {name}` from [{name}.csv]({name}.csv), one l
 
 {measured}
 
-{MODELS.get(name, "Tiny default (0.13M parameters, chain sums)")}, {len(rows)} runs of 240 updates, lr 3e-4, nothing tuned
-for any method.
+{MODELS.get(name, "Tiny default (0.13M parameters, chain sums)")}, {len(rows)} runs of 240 updates, lr 3e-4, nothing
+tuned for any method.
 Intervals are over seeds and problems both ([statistics.md](../statistics.md)); `delaysim compare` and `delaysim budget`
 print the same of the run directories. One tiny model and one task: a screen, not a verdict on large ones.
 """

@@ -1,10 +1,14 @@
-"""What mode=plan says of disk space."""
+"""What mode=plan says of disk space, launches and time."""
+
+from dataclasses import replace
+from io import StringIO
 
 import pytest
+from rich.console import Console
 from settings import make_config
 
 from delaysim.cli.launches import expected
-from delaysim.cli.plan import plan_one
+from delaysim.cli.plan import plan_one, print_plan
 
 
 def test_recorded_ratios_are_in_the_disk_estimate():
@@ -55,3 +59,13 @@ def test_runs_without_a_look_ahead_or_with_slots_are_planned(overrides):
 def test_a_learner_that_would_wait_for_ever_is_planned_as_that():
     found = plan_one(make_config("clock.timeout=1", "updates=100", suite="simulated_async"))
     assert "waits, and group after group is dropped: clock.timeout is too low" in found.policies
+
+
+@pytest.mark.parametrize(
+    ("jobs", "said"), [(1, "1:00 one after another"), (2, "0:30 2 at once"), (9, "0:20 3 at once")]
+)
+def test_runs_at_once_share_the_time_and_no_more_run_than_there_are(jobs, said):
+    one = replace(plan_one(make_config("D=1", f"jobs={jobs}")), seconds=20.0, state="new")
+    console = Console(record=True, width=200, file=StringIO())
+    print_plan([one, one, one], console)
+    assert f"3 runs, 3 to do: about {said}" in console.export_text()

@@ -66,6 +66,8 @@ class Planned:
     """Its preset; what it needs on its device and whether that fits; as lines."""
     policies: str | None = None
     """What the clock's policies do to the number of responses."""
+    jobs: int = 1
+    """Runs of its sweep at once."""
 
 
 def plan_one(cfg: Config) -> Planned:
@@ -88,6 +90,7 @@ def plan_one(cfg: Config) -> Planned:
         source=source,
         notes=[*preset_lines(cfg), *memory_lines(cfg)],
         policies=_policies(cfg, launches),
+        jobs=cfg.jobs,
     )
 
 
@@ -106,7 +109,7 @@ def print_plan(planned: list[Planned], console: Console) -> None:
     if ratios := sum(p.ratios for p in todo):
         console.print(f"of the disk space up to {_size(ratios)} for recorded ratios (record.ratios=all|sample|none)")
     console.print(
-        f"{len(planned)} runs, {len(todo)} to do: about {clock_time(sum(p.seconds for p in todo))} one after another, "
+        f"{len(planned)} runs, {len(todo)} to do: about {_together(todo)}, "
         f"{_size(sum(p.disk for p in todo))} on disk; times from {', '.join(sorted({p.source for p in planned}))}",
         markup=False,
     )
@@ -115,6 +118,13 @@ def print_plan(planned: list[Planned], console: Console) -> None:
     for lines in dict.fromkeys(tuple(p.notes) for p in planned):
         for line in lines:
             console.print(line, markup=False)
+
+
+def _together(todo: list[Planned]) -> str:
+    """How long they take, as many at once as asked for."""
+    at_once = min(len(todo), max((p.jobs for p in todo), default=1))
+    how = f"{at_once} at once" if at_once > 1 else "one after another"
+    return f"{clock_time(sum(p.seconds for p in todo) / max(1, at_once))} {how}"
 
 
 def _cost_of(cfg: Config, responses: int, evaluated: int) -> tuple[float, float, str]:
