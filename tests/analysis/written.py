@@ -37,7 +37,8 @@ def write_run(
     """A finished run: `base` before training, then `right` at every evaluation; shares of every problem, in halves.
 
     `stop`: a number that is not finite ended it at this update; then it has no trace and no moments, as a real one.
-    `changes` to `status`, `leg`, `problem` (a function from number to name), `tokens`, `log`; `account`: its own.
+    `changes` to `status`, `leg`, `problem` (a function from number to name), `tokens`, `log`, `update` (of every row);
+    `account`: its own.
     """
     name = f"{estimator}-D{D}-s{seed}" + "".join(f"-{o.replace('=', '')}" for o in overrides if "path" not in o)
     path = root / suite / name
@@ -58,7 +59,7 @@ def write_run(
     (path / "run.log").write_text(changes.get("log", "running\n"))
     _rows(path / "evals.jsonl", (row for row in _evals(base, right, changes) if row["update"] <= n))
     delays = np.minimum(np.arange(n), D)
-    _rows(path / "updates.jsonl", [_update(n, int(d), D) for n, d in enumerate(delays)])
+    _rows(path / "updates.jsonl", [_update(n, int(d), D) | changes.get("update", {}) for n, d in enumerate(delays)])
     _rows(path / "groups.jsonl", [_group(n, g, int(d)) for n, d in enumerate(delays) for g in range(B)])
     if stop is not None:
         _json(path / "status.json", state="collapsed", update=n, updates=N, error="the gradient is not finite")

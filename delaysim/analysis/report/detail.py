@@ -19,8 +19,11 @@ from delaysim.run.account import read_account
 from delaysim.theory import fourth_moment
 
 Array = NDArray[np.float64]
+FLIPS = ("flips_engine", "flips_drift", "flips_whole", "flips_whole_tokens", "flips_live", "mismatch_mean")
+"""Of a mixture of experts."""
 MEASURES = (
     "ess", "ratio_max", "hill", "kept", "removed", "intervention", "kl_pi_mu", "entropy", "truncated", "log_ratio_sd",
+    *FLIPS,
 )  # fmt: skip
 SUMS = ("tokens", "wall_s", "saturated")
 LATE = 0.25

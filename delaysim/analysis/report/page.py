@@ -17,6 +17,7 @@ from delaysim.analysis.report.colours import definitions
 from delaysim.analysis.report.curves import curve_section
 from delaysim.analysis.report.delays import delay_section, length_section
 from delaysim.analysis.report.drawing import counted, used_colours
+from delaysim.analysis.report.experts import expert_section
 from delaysim.analysis.report.origin import LeftOut, run_section, trouble_section
 from delaysim.analysis.report.promised import theory_section
 from delaysim.analysis.report.ratios import ratio_section
@@ -72,6 +73,7 @@ def _sections(answer: Answer, evaluations: Sequence[Outcome]) -> Iterator[Sectio
     yield from filter(None, [benchmark_section(study, evaluations)])
     yield delay_section(study)
     yield ratio_section(study)
+    yield from filter(None, [expert_section(study)])
     yield length_section(study)
     yield from filter(None, [bias_section(study)])
     yield theory_section(study)

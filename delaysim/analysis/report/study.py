@@ -13,7 +13,7 @@ from delaysim.settings.config import AUTO
 
 DELAYS = ("D", "eta", "lam", "delays.column")
 """Settings that are put on the axis of delays, the first that takes several values."""
-SWEPT = ("eps", "G", "lr", "rule", "drop")
+SWEPT = ("eps", "G", "lr", "rule", "drop", "routing")
 """Settings that are compared where only one estimator ran."""
 NAMES = {
     "D": "delay D (updates)",
