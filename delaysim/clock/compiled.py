@@ -30,6 +30,8 @@ FAR = np.int64(2**62)
 """No limit; and the tick of the next publish while the learner waits."""
 GAP = -1
 """In place of a completed group that was taken or dropped."""
+ROOT, ONE = np.uint64(0), np.uint64(1)
+"""For places in a heap: where numba cannot tell that an index is not negative, it asks at every access."""
 FINISHED, NO_ROOM, STALLED = range(3)
 """Why `advance` returned: the run is over; more groups are to be launched than there is room for; nothing can end the
 learner's wait."""
@@ -43,10 +45,10 @@ def start() -> IntArray:
 
 
 @njit(inline="always")
-def _rise(key: IntArray, entry: IntArray, place: int, new_key: int, new: int) -> None:
+def _rise(key: IntArray, entry: IntArray, place: np.uint64, new_key: int, new: int) -> None:
     """Put an entry into a binary heap, at or above a place that is free."""
-    while place > 0:
-        above = (place - 1) >> 1
+    while place > ROOT:
+        above = (place - ONE) >> ONE
         if key[above] < new_key or (key[above] == new_key and entry[above] < new):
             break
         key[place], entry[place] = key[above], entry[above]
@@ -55,15 +57,18 @@ def _rise(key: IntArray, entry: IntArray, place: int, new_key: int, new: int) ->
 
 
 @njit(inline="always")
-def _pop(key: IntArray, entry: IntArray, last: int) -> int:
-    """Take the first of `last` + 1 entries; the hole sinks to a leaf, one comparison without a branch per level."""
-    place, below = 0, 1
-    first: int = entry[0]
-    while below + 1 < last:
-        left, right = key[below], key[below + 1]
-        below += int((right < left) | ((right == left) & (entry[below + 1] < entry[below])))
+def _pop(key: IntArray, entry: IntArray, last: np.uint64) -> int:
+    """Take the first of `last` + 1 entries; the hole sinks to a leaf, and no branch but for equal keys on the way."""
+    place, below = ROOT, ONE
+    first: int = entry[ROOT]
+    while below + ONE < last:
+        left, right = key[below], key[below + ONE]
+        smaller = right < left
+        if right == left:
+            smaller = entry[below + ONE] < entry[below]
+        below += np.uint64(smaller)
         key[place], entry[place] = key[below], entry[below]
-        place, below = below, 2 * below + 1
+        place, below = below, below + below + ONE
     if below < last:
         key[place], entry[place] = key[below], entry[below]
         place = below
@@ -91,7 +96,7 @@ def _admit(
     for new in range(first, first + free):
         ends = now + ticks[new]
         version[new], launch[new], due[new] = state[VERSION], now, ends
-        _rise(tick, group, running + new - first, ends, new)
+        _rise(tick, group, np.uint64(running + new - first), ends, new)
     state[LAUNCHED] += max(free, 0)
     state[GENERATING] += max(free, 0)
     state[ADMIT] = 0
@@ -137,12 +142,12 @@ def _complete(
     while state[GENERATING] > 0 and tick[0] <= until:
         state[NOW] = tick[0]
         state[GENERATING] -= 1
-        new = _pop(tick, group, state[GENERATING])
+        new = _pop(tick, group, np.uint64(state[GENERATING]))
         done[state[TAIL]] = new
         if limits[AGE_MAX] != FAR:
             state[OLDEST] = min(state[OLDEST], version[new])
         if limits[ORDER] != COMPLETION:
-            _rise(key, entry, state[HEAPED], new if limits[ORDER] == SUBMIT else version[new], state[TAIL])
+            _rise(key, entry, np.uint64(state[HEAPED]), new if limits[ORDER] == SUBMIT else version[new], state[TAIL])
             state[HEAPED] += 1
         state[TAIL] += 1
         state[READY] += 1
@@ -175,7 +180,7 @@ def _take(state: IntArray, limits: Limits, done: IntArray, key: IntArray, entry:
         place = _first(state, done)
     while place == GAP or done[place] == GAP:
         state[HEAPED] -= 1
-        place = _pop(key, entry, state[HEAPED])
+        place = _pop(key, entry, np.uint64(state[HEAPED]))
     group: int = done[place]
     done[place] = GAP
     state[READY] -= 1
