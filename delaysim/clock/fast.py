@@ -1,7 +1,6 @@
 """The fast engine: the reference's ledger, event for event, for the laws it knows. Imports numba on its first run."""
 
 from array import array
-from collections.abc import Callable
 from dataclasses import fields
 from importlib import import_module
 from types import ModuleType
@@ -59,17 +58,16 @@ def unknown_setting(law: Law) -> str | None:
 def run_fast(law: Law, lengths: KeyedLengths, room: int | None = None) -> Finished:
     """`run_alone` by the compiled loop, for a law without an unknown setting.
 
-    `room`: groups there is room for at first; it doubles when it runs out. Raises `Stalled`; UserError without numba.
+    `room`: groups there is room for at first. Raises `Stalled`; UserError without numba.
     """
     compiled = _compiled()
-    run = _Run(law, lengths, compiled.start())
+    run = _Run(law, lengths, compiled)
     run.grow(room or (law.n_updates + (law.look_ahead or 0)) * law.groups_per_update)
-    while (why := run.advance(compiled.advance)) == compiled.NO_ROOM:
-        run.grow(len(run.ledger))
+    while (why := run.advance()) == compiled.NO_ROOM:
+        run.grow(run.rest())
     if why == compiled.STALLED:
         run_alone(law, lengths)  # raises, and names what is missing
-    run.close(*run.state[[compiled.LAUNCHED, compiled.DROPPED]])
-    return Finished(run.ledger, int(run.state[compiled.NOW]))
+    return run.close()
 
 
 def durations(law: Law, sizes: NDArray[Any]) -> IntArray:
@@ -77,46 +75,55 @@ def durations(law: Law, sizes: NDArray[Any]) -> IntArray:
     if len(sizes) == 0 or sizes.dtype.kind != "i" or sizes.max() >= TABLE:
         distinct, which = np.unique(sizes, return_inverse=True)
         return np.array([law.duration(size) for size in distinct.tolist()], np.int64)[which]
-    table = np.zeros(TABLE, np.int64)
-    table[sizes] = 1
-    distinct = np.flatnonzero(table)
+    distinct = np.flatnonzero(np.bincount(sizes))
+    table = np.zeros(distinct[-1] + 1, np.int64)
     table[distinct] = [law.duration(size) for size in distinct.tolist()]
-    ticks: IntArray = table[sizes]
-    return ticks
+    return np.take(table, sizes)
 
 
 class _Run:
     """The memory of one run: the ledger's own columns, and what the loop has beside them."""
 
-    def __init__(self, law: Law, lengths: KeyedLengths, state: IntArray) -> None:
-        self._law, self._lengths = law, lengths
-        self.ledger, self.state, self._limits = Ledger(), state, _limits(law)
+    def __init__(self, law: Law, lengths: KeyedLengths, compiled: ModuleType) -> None:
+        self._law, self._lengths, self._compiled = law, lengths, compiled
+        self.ledger, self._state, self._limits = Ledger(), compiled.start(), _limits(law)
         self._generating = np.empty((2, min(self._limits[2:4])), np.int64)
-        self._ticks = np.empty(0, np.int64)
-        self._ready, self._dropped = [np.empty(0, np.int64)] * 3, np.empty((0, 3), np.int64)
+        self._ticks, self._completed = np.empty(0, np.int64), np.empty(0, np.int64)
+        self._heap, self._dropped = (np.empty(0, np.int64), np.empty(0, np.int64)), np.empty((0, 3), np.int64)
         _extend(self.ledger, PER_UPDATE, law.n_updates)
+
+    def rest(self) -> int:
+        """Groups to make room for: at the rate so far the rest of the run launches about as many."""
+        updates, launched = int(self._state[self._compiled.VERSION]), len(self.ledger)
+        rest = (self._law.n_updates - updates) * launched // max(updates, 1)
+        return min(launched, rest + launched // 32 + 1)
 
     def grow(self, count: int) -> None:
         """Make room for so many groups more, and find their durations."""
-        first = len(self.ledger)
+        first, c = len(self.ledger), self._compiled
+        tail, heaped, dropped = self._state[[c.TAIL, c.HEAPED, c.DROPPED]]
         _extend(self.ledger, PER_GROUP, count)
-        more = self._durations(range(first, first + count))
-        self._ticks = np.concatenate([self._ticks, more]) if first else more
-        self._ready = [_longer(column, count) for column in self._ready]
-        self._dropped = _longer(self._dropped, count)
+        self._ticks = np.concatenate([self._ticks, self._durations(range(first, first + count))])
+        self._completed = _longer(self._completed, tail, count)
+        self._heap = _longer(self._heap[0], heaped, count), _longer(self._heap[1], heaped, count)
+        self._dropped = _longer(self._dropped, dropped, count)
 
-    def advance(self, loop: Callable[..., int]) -> int:
+    def advance(self) -> int:
         """Let the loop go on; why it returned."""
         columns = tuple(np.frombuffer(getattr(self.ledger, name), np.int64) for name in (*PER_GROUP, *PER_UPDATE))
-        return loop(
-            self.state, self._limits, self._ticks, columns, tuple(self._generating), tuple(self._ready), self._dropped
+        ready, generating = (self._completed, *self._heap), tuple(self._generating)
+        why: int = self._compiled.advance(
+            self._state, self._limits, self._ticks, columns, generating, ready, self._dropped
         )
+        return why
 
-    def close(self, launched: int, dropped: int) -> None:
+    def close(self) -> Finished:
         """Give back the room that was not used, and write down what was dropped."""
+        launched, dropped, now = self._state[[self._compiled.LAUNCHED, self._compiled.DROPPED, self._compiled.NOW]]
         for name in PER_GROUP:
             del getattr(self.ledger, name)[launched:]
-        self.ledger.dropped = {group: (fate, tick) for group, fate, tick in self._dropped[:dropped].tolist()}
+        self.ledger.drops = self._dropped[:dropped].copy()
+        return Finished(self.ledger, int(now))
 
     def _durations(self, groups: range) -> IntArray:
         if not self._law.lam:
@@ -137,14 +144,17 @@ def _limits(law: Law) -> tuple[int, ...]:
 
 def _extend(ledger: Ledger, names: tuple[str, ...], count: int) -> None:
     for name in names:
-        column = array("q", [NEVER]) * count
-        setattr(ledger, name, getattr(ledger, name) + column if getattr(ledger, name) else column)
+        column, more = getattr(ledger, name), array("q", [NEVER]) * count
+        if column:
+            column.extend(more)
+        else:
+            setattr(ledger, name, more)
 
 
-def _longer(column: IntArray, count: int) -> IntArray:
+def _longer(column: IntArray, used: int, count: int) -> IntArray:
     """With room for `count` more rows; memory that is never written costs nothing."""
     longer = np.empty((len(column) + count, *column.shape[1:]), np.int64)
-    longer[: len(column)] = column
+    longer[:used] = column[:used]
     return longer
 
 

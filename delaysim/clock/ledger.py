@@ -2,6 +2,7 @@
 
 from array import array
 from collections.abc import Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +36,8 @@ class Ledger:
         """Per group: tick at which its generation ends, reached in this run or not; NEVER for a lost group."""
         self.update = array("q")
         """Per group: consuming update."""
-        self.dropped: dict[int, tuple[int, int]] = {}
-        """By group: fate and tick of those that were dropped."""
+        self.drops: IntArray = np.empty((0, 3), np.int64)
+        """Rows (group, fate, tick) of those that were dropped, where an engine knows them all at once."""
         self.poll = array("q")
         """Per update: tick at which its mini-batch was taken."""
         self.publish = array("q")
@@ -47,6 +48,11 @@ class Ledger:
     def __len__(self) -> int:
         """Groups launched."""
         return len(self.version)
+
+    @cached_property
+    def dropped(self) -> dict[int, tuple[int, int]]:
+        """By group: fate and tick of those that were dropped."""
+        return {group: (fate, tick) for group, fate, tick in self.drops.tolist()}
 
     def add(self, count: int, version: int, now: int) -> None:
         """Add `count` groups launched at tick `now` with the weights of `version`."""
@@ -110,10 +116,12 @@ class Ledger:
     def _ends(self, update: IntArray) -> tuple[IntArray, IntArray]:
         """Fate of every group, and the tick at which it was dropped."""
         fate, drop = np.where(update != NEVER, TRAINED, STILL_THERE), np.full(len(self), NEVER)
-        if self.dropped:
-            groups, ends = list(self.dropped), np.array(list(self.dropped.values()), np.int64)
-            fate[groups], drop[groups] = ends[:, 0], ends[:, 1]
+        groups, fates, ticks = (self.drops if len(self.drops) else self._dropped_rows()).T
+        fate[groups], drop[groups] = fates, ticks
         return fate, drop
+
+    def _dropped_rows(self) -> IntArray:
+        return np.array([(group, *end) for group, end in self.dropped.items()], np.int64).reshape(-1, 3)
 
 
 def _reached(ticks: IntArray, drop: IntArray, cut: NDArray[np.bool_], end: int) -> IntArray:
