@@ -44,7 +44,7 @@ def start() -> IntArray:
     return state
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _rise(key: IntArray, entry: IntArray, place: np.uint64, new_key: int, new: int) -> None:
     """Put an entry into a binary heap, at or above a place that is free."""
     while place > ROOT:
@@ -56,7 +56,7 @@ def _rise(key: IntArray, entry: IntArray, place: np.uint64, new_key: int, new: i
     key[place], entry[place] = new_key, new
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _pop(key: IntArray, entry: IntArray, last: np.uint64) -> int:
     """Take the first of `last` + 1 entries; the hole sinks to a leaf, and no branch but for equal keys on the way."""
     place, below = ROOT, ONE
@@ -76,7 +76,7 @@ def _pop(key: IntArray, entry: IntArray, last: np.uint64) -> int:
     return first
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _admit(
     state: IntArray,
     limits: Limits,
@@ -102,7 +102,7 @@ def _admit(
     state[ADMIT] = 0
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _drop(state: IntArray, done: IntArray, dropped: IntArray, place: int, fate: int) -> None:
     """Drop the ready group that stands at this place of the completions."""
     entry = state[DROPPED]
@@ -114,7 +114,7 @@ def _drop(state: IntArray, done: IntArray, dropped: IntArray, place: int, fate: 
     state[ADMIT] = 1
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _first(state: IntArray, done: IntArray) -> int:
     """Place of the oldest completion that is still ready; there must be one."""
     place: int = state[HEAD]
@@ -124,7 +124,7 @@ def _first(state: IntArray, done: IntArray) -> int:
     return place
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _complete(
     state: IntArray,
     limits: Limits,
@@ -157,7 +157,7 @@ def _complete(
     state[ADMIT] |= limits[SLOTS_BIND]
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _drop_old(state: IntArray, limits: Limits, version: IntArray, done: IntArray, dropped: IntArray) -> None:
     """Drop what is older than the learner takes."""
     limit, oldest = state[VERSION] - limits[AGE_MAX], FAR
@@ -172,7 +172,7 @@ def _drop_old(state: IntArray, limits: Limits, version: IntArray, done: IntArray
         state[OLDEST] = oldest
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _take(state: IntArray, limits: Limits, done: IntArray, key: IntArray, entry: IntArray) -> int:
     """The group that is first by the order."""
     place = GAP
@@ -187,7 +187,7 @@ def _take(state: IntArray, limits: Limits, done: IntArray, key: IntArray, entry:
     return group
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _decide(
     state: IntArray,
     limits: Limits,
@@ -204,7 +204,7 @@ def _decide(
     state[IN_VAIN] = 0
 
 
-@njit(inline="always")
+@njit(forceinline=True)
 def _publish(state: IntArray, publish: IntArray) -> None:
     publish[state[VERSION]] = state[NOW]
     state[VERSION] += 1
@@ -243,9 +243,9 @@ def advance(
             _publish(state, publish)
             if state[VERSION] == limits[UPDATES]:
                 return FINISHED
-        elif state[GENERATING] > 0 and tick[0] == state[NOW]:
+        if state[GENERATING] > 0 and tick[0] == state[NOW]:
             _complete(state, limits, version, tick, group, done, key, entry, dropped)
-        elif state[ADMIT]:
+        if state[ADMIT]:
             _admit(state, limits, ticks, version, launch, due, tick, group)
             if state[ADMIT]:
                 return NO_ROOM
