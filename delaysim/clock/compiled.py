@@ -1,6 +1,7 @@
 """The event loop as numba compiles it: the rules of loop.py on arrays of integers.
 
-The helpers are inlined and take bare arrays: a call, or an array inside a tuple, costs more than a step in a heap.
+The helpers take bare arrays, and LLVM inlines them: inlined by numba they would count a reference to each array at every
+event, and a call, or an array inside a tuple, costs more than a step in a heap.
 Nothing but arrays and integers goes in: numba's cache on disk pickles the types of the arguments, and a class that is
 renamed would leave it unreadable.
 """
@@ -22,9 +23,9 @@ Function = TypeVar("Function", bound=Callable[..., int])
 NOW, VERSION, LAUNCHED, GENERATING, HEAD, TAIL, READY, HEAPED, DROPPED, IN_VAIN, OLDEST, PUBLISH, ADMIT = range(13)
 """Places in the state. HEAD to TAIL of the completions is where those stand that are ready, among gaps. OLDEST: no
 ready group has weights before it."""
-UPDATES, BATCH, IN_SYSTEM, SLOTS, SLOTS_BIND, UPDATE_TICKS, ORDER, KEPT, AGE_MAX = range(9)
-"""Places in the limits: N; B; groups launched and not given back, at most; groups in generation, at most; whether a
-completion can free a slot that admission waits for; ticks of an update; one of ORDERS; groups ready, at most; age."""
+UPDATES, BATCH, IN_SYSTEM, SLOTS, UPDATE_TICKS, ORDER, KEPT, AGE_MAX = range(8)
+"""Places in the limits: N; B; groups launched and not given back, at most; groups in generation, at most; ticks of an
+update; one of ORDERS; groups ready, at most; age."""
 ORDERS = COMPLETION, SUBMIT, VERSION_FIRST = range(3)
 FAR = np.int64(2**62)
 """No limit; and the tick of the next publish while the learner waits."""
@@ -136,11 +137,8 @@ def _complete(
     entry: IntArray,
     dropped: IntArray,
 ) -> None:
-    """What ends at this tick, and on to the next publish where nothing else can happen before it."""
-    alone = state[PUBLISH] != FAR and not state[ADMIT] and not limits[SLOTS_BIND]
-    until = state[PUBLISH] - 1 if alone else state[NOW]
-    while state[GENERATING] > 0 and tick[0] <= until:
-        state[NOW] = tick[0]
+    """What ends at this tick."""
+    while state[GENERATING] > 0 and tick[0] == state[NOW]:
         state[GENERATING] -= 1
         new = _pop(tick, group, np.uint64(state[GENERATING]))
         done[state[TAIL]] = new
@@ -153,8 +151,7 @@ def _complete(
         state[READY] += 1
         if state[READY] > limits[KEPT]:
             _drop(state, done, dropped, _first(state, done), QUEUE)
-            until = state[NOW]
-    state[ADMIT] |= limits[SLOTS_BIND]
+        state[ADMIT] = 1
 
 
 @njit(forceinline=True)
@@ -243,8 +240,7 @@ def advance(
             _publish(state, publish)
             if state[VERSION] == limits[UPDATES]:
                 return FINISHED
-        if state[GENERATING] > 0 and tick[0] == state[NOW]:
-            _complete(state, limits, version, tick, group, done, key, entry, dropped)
+        _complete(state, limits, version, tick, group, done, key, entry, dropped)
         if state[ADMIT]:
             _admit(state, limits, ticks, version, launch, due, tick, group)
             if state[ADMIT]:

@@ -138,8 +138,7 @@ def _limits(law: Law) -> tuple[int, ...]:
     slots = far if law.workers is None else law.workers
     kept = far if law.queue_limit is None else law.queue_limit
     age = far if law.age_max is None else law.age_max
-    bind, order = int(law.workers is not None), ORDERS.index(law.order)
-    return law.n_updates, b, in_system, slots, bind, law.update_ticks(0), order, kept, age
+    return law.n_updates, b, in_system, slots, law.update_ticks(0), ORDERS.index(law.order), kept, age
 
 
 def _extend(ledger: Ledger, names: tuple[str, ...], count: int) -> None:
