@@ -73,20 +73,24 @@ def python_heap(ticks: list[int], in_flight: int) -> list[int]:
 def compiled_heap(tick: IntArray, group: IntArray, ticks: IntArray, order: IntArray) -> None:
     """The same in arrays; the hole at the top sinks to a leaf and the new entry rises from there."""
     size = len(tick)
+    root, one, end = np.uint64(0), np.uint64(1), np.uint64(size)  # unsigned: as in compiled.py
     for step in range(len(order)):
-        order[step] = group[0]
-        due, new = tick[0] + ticks[size + step], size + step
-        place, below = 0, 1
-        while below + 1 < size:
-            left, right = tick[below], tick[below + 1]
-            below += int((right < left) | ((right == left) & (group[below + 1] < group[below])))
+        order[step] = group[root]
+        due, new = tick[root] + ticks[size + step], size + step
+        place, below = root, one
+        while below + one < end:
+            left, right = tick[below], tick[below + one]
+            smaller = right < left
+            if right == left:
+                smaller = group[below + one] < group[below]
+            below += np.uint64(smaller)
             tick[place], group[place] = tick[below], group[below]
-            place, below = below, 2 * below + 1
-        if below < size:
+            place, below = below, below + below + one
+        if below < end:
             tick[place], group[place] = tick[below], group[below]
             place = below
-        while place > 0:
-            above = (place - 1) >> 1
+        while place > root:
+            above = (place - one) >> one
             if tick[above] < due or (tick[above] == due and group[above] < new):
                 break
             tick[place], group[place] = tick[above], group[above]

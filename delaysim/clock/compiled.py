@@ -1,7 +1,7 @@
 """The event loop as numba compiles it: the rules of loop.py on arrays of integers.
 
-The helpers take bare arrays, and LLVM inlines them: inlined by numba they would count a reference to each array at every
-event, and a call, or an array inside a tuple, costs more than a step in a heap.
+The helpers take bare arrays, and LLVM inlines them: inlined by numba they would count a reference to each array at
+every event, and a call, or an array inside a tuple, costs more than a step in a heap.
 Nothing but arrays and integers goes in: numba's cache on disk pickles the types of the arguments, and a class that is
 renamed would leave it unreadable.
 """

@@ -103,7 +103,8 @@ class _Run:
         first, c = len(self.ledger), self._compiled
         tail, heaped, dropped = self._state[[c.TAIL, c.HEAPED, c.DROPPED]]
         _extend(self.ledger, PER_GROUP, count)
-        self._ticks = np.concatenate([self._ticks, self._durations(range(first, first + count))])
+        more = self._durations(range(first, first + count))
+        self._ticks = np.concatenate([self._ticks, more]) if first else more
         self._completed = _longer(self._completed, tail, count)
         self._heap = _longer(self._heap[0], heaped, count), _longer(self._heap[1], heaped, count)
         self._dropped = _longer(self._dropped, dropped, count)

@@ -24,6 +24,7 @@ ORDERS = ("completion", "submit", "version")
 def record(run):
     """All that downstream reads of a run."""
     columns = {name: getattr(run.ledger, name).tolist() for name in (*PER_GROUP, *PER_UPDATE)}
+    columns |= {f"{name} of columns()": values.tolist() for name, values in run.ledger.columns().items()}
     return columns | {"dropped": list(run.ledger.dropped.items()), "now": run.now}
 
 
@@ -105,6 +106,17 @@ def test_a_long_run_of_drawn_lengths_equals_the_reference(order, drops):
     fast = record(run_fast(law, lengths))
     assert fast == record(run_alone(law, lengths))
     assert bool(drops) == bool(fast["dropped"])
+
+
+@pytest.mark.parametrize("drops", [{"queue_drop": 2}, {"age_max": 150}, {"workers": 900, "look_ahead": None}])
+def test_lengths_are_drawn_for_few_groups_more_than_are_launched(drops):
+    law = replace(Law(6000, 8, 157, 85.0, 1.0, 1.0, 600.0), **drops)
+    lengths, asked = KeyedLengths(Lognormal(600, 0.7, 0.5, 3072), 8, seed=5), []
+    lengths.sizes = lambda groups, sizes=lengths.sizes: asked.append(groups) or sizes(groups)
+    launched = len(run_fast(law, lengths).ledger)
+    first = (law.n_updates + (law.look_ahead or 0)) * 8
+    assert [groups.start for groups in asked] == [0, *(groups.stop for groups in asked[:-1])]
+    assert first < launched <= asked[-1].stop < 1.05 * launched
 
 
 @pytest.mark.slow
