@@ -6,6 +6,8 @@ from omegaconf import MISSING
 
 ALL_LINEAR = "all-linear"
 """Every linear layer but the output head."""
+EAGER, BATCHED, GROUPED = EXPERTS_IMPLEMENTATIONS = ("eager", "batched_mm", "grouped_mm")
+"""How transformers multiplies experts: one after another | one product per token and expert | one kernel for all."""
 
 
 @dataclass
@@ -35,10 +37,13 @@ class TinyMoeConf(TinyModelConf):
     """The same with a mixture of experts in place of each feed-forward block (Qwen3-MoE architecture)."""
 
     kind: str = "tiny_moe"
-    experts: int = 4
+    experts: int = 16
     experts_per_token: int = 2
-    expert_size: int = 192
+    expert_size: int = 160
     """Intermediate size of one expert."""
+    experts_implementation: str = EAGER
+    """eager | batched_mm | grouped_mm: the kernel the learner multiplies experts with; the base is taught with eager
+    whatever it is."""
     sft_lr: float = 3e-3
 
 
