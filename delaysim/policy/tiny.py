@@ -18,10 +18,11 @@ from transformers import (
 from delaysim.files import digest
 from delaysim.policy.base import cached
 from delaysim.policy.codec import CharacterCodec
+from delaysim.policy.experts import set_experts
 from delaysim.policy.layout import Row
 from delaysim.policy.score import score
 from delaysim.rng import stream
-from delaysim.settings.models import EAGER, TinyModelConf, TinyMoeConf
+from delaysim.settings.models import GROUPED, TinyModelConf, TinyMoeConf
 from delaysim.tasks.chain import MIXTURE, SLIP, Chain, draw_demonstration, draw_digits, worked
 from delaysim.tensors import load_file, save_tensors
 
@@ -55,7 +56,7 @@ def build_config(conf: TinyModelConf) -> Qwen3Config | Qwen3MoeConfig:
     }
     if not isinstance(conf, TinyMoeConf):
         return Qwen3Config(**settings)
-    settings["experts_implementation"] = EAGER
+    settings["experts_implementation"] = GROUPED
     return Qwen3MoeConfig(
         **settings,
         num_experts=conf.experts,
@@ -77,7 +78,7 @@ def load_tiny(conf: TinyModelConf, task: Chain, progress: Progress) -> PreTraine
     model = build_model(conf)
     model.load_state_dict(load_file(place / "model.safetensors"))
     if isinstance(conf, TinyMoeConf):
-        model.set_experts_implementation(conf.experts_implementation)
+        set_experts(model, conf.experts_implementation)
     return model
 
 
