@@ -21,6 +21,8 @@ from delaysim.policy.sampler import Draw
 from delaysim.policy.score import score
 from delaysim.policy.tiny import demonstrations, load_tiny
 from delaysim.run.footprint import footprint
+from delaysim.run.respondent import Candidate
+from delaysim.settings.answering import Answering
 from delaysim.settings.models import EXPERTS_IMPLEMENTATIONS, TinyMoeConf
 from delaysim.settings.samplers import HfSamplerConf
 from delaysim.tasks.chain import Chain
@@ -193,6 +195,16 @@ def test_a_pretrained_mixture_takes_it(tmp_path, kernel):
     conf.experts_implementation = kernel
     loaded = load_pretrained(conf).model
     assert loaded.get_experts_implementation()[""] == (kernel or "grouped_mm")
+
+
+@pytest.mark.parametrize(("learners", "samplers"), [(None, None), ("eager", "batched_mm")])
+def test_an_evaluation_is_named_by_the_kernels_that_are_given(tmp_path, learners, samplers):
+    conf = save(tmp_path, build_model("Qwen3Moe", **MIXTURE))
+    conf.experts_implementation = learners
+    asked = Candidate("x", conf, None, 0, Answering(HfSamplerConf(experts_implementation=samplers))).drawn()
+    assert asked["model"].get("experts_implementation") == learners
+    assert asked["sampler"].get("experts_implementation") == samplers
+    assert ("experts_implementation" in asked["model"]) == (learners is not None)
 
 
 def test_a_copy_for_its_kernel_is_counted():
