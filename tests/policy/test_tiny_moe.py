@@ -109,5 +109,5 @@ def test_the_base_has_learned_the_task(base_cache):
     keys = [(i,) for i in range(4 * 128)]
     assert 0.15 < accuracy(4, GumbelNoise(0, "test", keys, CODEC.vocabulary)) < 0.5
     found = shares(model, demonstrations(TinyMoeConf(), task, TinyMoeConf().sft_steps))
-    assert float(found.min()) > 1e-3
-    assert float(found.max()) < 0.35, "of 1/2, the most that one of two choices can have"
+    assert float(found.min()) > 1e-4
+    assert float(found.max()) < 0.4, "of 1/2, the most that one of two choices can have"
