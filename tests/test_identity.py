@@ -9,6 +9,7 @@ from settings import make_config
 
 from delaysim.settings import identity
 from delaysim.settings.identity import run_id, run_path
+from delaysim.settings.models import EXPERTS_IMPLEMENTATIONS
 
 FIXED, COUPLED = "fixed_delay", "simulated_async"
 
@@ -119,6 +120,27 @@ ON = {
 """A value of every setting of the learner that counts only where it is on."""
 
 
+OWN = ("sampler.dtype=bfloat16", "sampler.experts_implementation=eager")
+"""What a sampler has of its own where it is given."""
+
+
+@pytest.mark.parametrize("setting", OWN)
+def test_what_a_sampler_has_of_its_own_counts_where_it_is_given(setting):
+    plain, given = name("model=tiny_moe"), name("model=tiny_moe", setting)
+    assert given != plain
+    assert name("model=tiny_moe", f"{setting.partition('=')[0]}=null") == plain
+
+
+def test_the_learners_kernel_counts_where_it_is_given():
+    real = ("model=pretrained", "model.path=x", "task=gsm8k", "task.path=x")
+    ids = [name("model=tiny_moe", f"model.experts_implementation={kernel}") for kernel in EXPERTS_IMPLEMENTATIONS]
+    assert len(set(ids)) == 3
+    assert name("model=tiny_moe") == ids[2]
+    assert name(*real, "model.experts_implementation=null") == name(*real)
+    assert name(*real, "model.experts_implementation=grouped_mm") != name(*real)
+    assert "experts_implementation" not in identity.identity(make_config(*real))["model"]
+
+
 @pytest.mark.parametrize("key", ON)
 def test_what_is_off_by_default_counts_where_it_is_on(key):
     assert name(f"learner.{key}={ON[key]}") != name()
@@ -129,7 +151,7 @@ def test_what_is_off_by_default_counts_where_it_is_on(key):
 def test_every_setting_of_learner_and_sampler_is_in():
     """A field that is added to either is part of the id without anybody remembering it."""
     settings = (f"learner.{key}={value}" for key, value in ON.items())
-    cfg = make_config("evaluation.batch=8", "sampler.dtype=bfloat16", *settings)
+    cfg = make_config("model=tiny_moe", "evaluation.batch=8", *OWN, *settings)
     assert set(ON) == set(identity.OFF)
     settings = identity.identity(cfg)
     for part in ("learner", "sampler", "evaluation"):

@@ -150,6 +150,7 @@ def alive(pid):
         ("fixed_delay", ("D=2", "sampler.chunk=2", "updates=5")),
         ("fixed_delay", ("D=2", "sampler.dtype=bfloat16", "updates=5")),
         ("simulated_async", ("clock.pilot=4", "C_gen=3")),
+        ("fixed_delay", ("model=tiny_moe", "D=2", "sampler.experts_implementation=batched_mm", "updates=4")),
         ("simulated_async", (*COUPLED, *POLICIES["all"])),
         ("simulated_async", (*COUPLED, *POLICIES["copied"])),
     ],

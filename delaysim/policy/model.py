@@ -55,7 +55,7 @@ def load_policy(conf: TinyModelConf | PretrainedModelConf, task: Any, progress: 
 
 
 def with_sampler(policy: Policy, conf: Any, carrier: str | None = None) -> Policy:
-    """The policy with the sampler of `conf`. Raises UserError where its package is missing, SamplerFailed.
+    """The policy with the sampler of `conf`. Raises UserError where a package or experts lack, SamplerFailed.
 
     An engine's weights are the policy's, or brought from another process (delaysim/settings/carrier.py).
     """
@@ -63,6 +63,7 @@ def with_sampler(policy: Policy, conf: Any, carrier: str | None = None) -> Polic
         from delaysim.policy.vllm_sampler import VllmSampler
 
         return replace(policy, own=VllmSampler(policy.model, policy.codec, conf, carrier))
-    if conf.dtype is None:
+    if conf.dtype is None and conf.experts_implementation is None:
         return policy
-    return replace(policy, own=HfSampler(policy.model, policy.codec.vocabulary, getattr(torch, conf.dtype)))
+    dtype = None if conf.dtype is None else getattr(torch, conf.dtype)
+    return replace(policy, own=HfSampler(policy.model, policy.codec.vocabulary, dtype, conf.experts_implementation))

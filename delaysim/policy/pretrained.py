@@ -19,6 +19,7 @@ from delaysim.errors import UserError
 from delaysim.files import digest, file_digest, read_json
 from delaysim.policy.base import cached
 from delaysim.policy.codec import TokenizerCodec
+from delaysim.policy.experts import set_experts
 from delaysim.policy.layout import Row
 from delaysim.policy.lora import add_adapters
 from delaysim.policy.model import Policy
@@ -42,6 +43,8 @@ def load_pretrained(conf: PretrainedModelConf) -> Policy:
         folder = _hub_folder(conf.path) if place is None else _dequantised(place) if place.is_file() else place
         model, tokenizer = _load(folder, dtype)
         stop_ids = _stop_ids(model, tokenizer)
+        if conf.experts_implementation is not None:
+            set_experts(model, conf.experts_implementation)
         verify(model.eval().requires_grad_(True))
     if conf.lora.rank is not None:
         add_adapters(model, conf.lora, conf.lora.rank, conf.seed)

@@ -1,4 +1,4 @@
-"""Whoever draws responses: the learner's own weights, a copy of them in another precision, or an engine beside them."""
+"""Whoever draws responses: the learner's own weights, a copy of them computed otherwise, or an engine beside them."""
 
 import copy
 from collections.abc import Callable, Sequence
@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import torch
 from transformers import PreTrainedModel
 
+from delaysim.policy.experts import set_experts
 from delaysim.policy.noise import GumbelNoise
 from delaysim.policy.rollout import Ids, Response
 from delaysim.policy.sample import Decoding, sample
@@ -61,14 +62,19 @@ class Sampler(Protocol):
 
 
 class HfSampler:
-    """A transformers model: the learner's own, or a copy in `dtype` that lags behind it until the next publish."""
+    """A transformers model: the learner's own, or a copy that lags behind it until the next publish.
+
+    The copy is in `dtype` and computes experts by `experts`, one of EXPERTS_IMPLEMENTATIONS; None = as the learner.
+    """
 
     elsewhere = False
     gap: float | None = None
 
-    def __init__(self, learner: PreTrainedModel, vocabulary: int, dtype: torch.dtype | None = None) -> None:
+    def __init__(
+        self, learner: PreTrainedModel, vocabulary: int, dtype: torch.dtype | None = None, experts: str | None = None
+    ) -> None:
         self._learner, self._vocabulary = learner, vocabulary
-        self._model = learner if dtype is None else _copy(learner, dtype)
+        self._model = learner if dtype is None and experts is None else _copy(learner, dtype, experts)
 
     def sample(self, prompts: Sequence[Ids], repeat: int, decoding: Decoding, draw: Draw | None) -> list[Response]:
         noise = None if draw is None else GumbelNoise(draw.seed, draw.stream, draw.keys, self._vocabulary)
@@ -94,6 +100,8 @@ class HfSampler:
         pass
 
 
-def _copy(model: PreTrainedModel, dtype: torch.dtype) -> PreTrainedModel:
-    own: Any = copy.deepcopy(model).requires_grad_(False)
-    return own.to(dtype)  # type: ignore[no-any-return]
+def _copy(model: PreTrainedModel, dtype: torch.dtype | None, experts: str | None) -> PreTrainedModel:
+    own: Any = copy.deepcopy(model)  # requires_grad as in the learner: torch picks its kernels by it
+    if experts is not None:
+        set_experts(own, experts)
+    return own if dtype is None else own.to(dtype)  # type: ignore[no-any-return]

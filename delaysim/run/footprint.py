@@ -130,7 +130,8 @@ def _sampled_in(cfg: Config, number: int) -> int | None:
     """Bytes of a number in the sampler's own weights; None where it samples from the learner's."""
     if cfg.sampler.dtype is not None:
         return {"float32": 4, "bfloat16": 2}[cfg.sampler.dtype]
-    return number if cfg.sampler.kind == "vllm" else None
+    copied = cfg.sampler.kind == "vllm" or cfg.sampler.experts_implementation is not None
+    return number if copied else None
 
 
 def _cached_token(shape: Shape, number: int) -> int:

@@ -41,6 +41,8 @@ class Candidate:
     def identity(self) -> dict[str, Any]:
         """What decides its responses, the sampler apart."""
         conf = {key: value for key, value in asdict(self.conf).items() if key not in (*ONLY_PLANNED, "path")}
+        if self.conf.experts_implementation is None:
+            del conf["experts_implementation"]
         files = [] if self.weights is None else sorted(self.weights.glob("model*.safetensors"))
         trained = [(file.name, file_digest(file)) for file in files]
         return {**conf, "model": model_digest(self.conf.path), "trained": trained, "update": self.update}

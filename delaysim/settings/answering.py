@@ -32,7 +32,9 @@ class Answering:
         low = self.autocast and self.sampler.dtype != "bfloat16"
         precision = "bf16_autocast" if low else self.sampler.dtype or weights
         settings = {key: value for key, value in asdict(self.sampler).items() if key in OWN and key not in ONLY_HOW}
-        return {"kind": self.sampler.kind, "precision": precision, **settings}
+        kernel = self.sampler.experts_implementation
+        own = {} if kernel is None else {"experts_implementation": kernel}
+        return {"kind": self.sampler.kind, "precision": precision, **own, **settings}
 
     def decoding(self, max_new_tokens: int, temperature: float) -> "Answering":
         """The same for responses of this length and temperature. Raises UserError where they cannot be meant."""

@@ -16,7 +16,8 @@ AUTO, RECOMPUTED, SAMPLER = BEHAVIOURS = ("auto", "recomputed", "sampler")
 def apart(cfg: Any) -> bool:
     """Whether sampler and learner compute with different precision, kernels or copies of the weights."""
     low = getattr(cfg.model, "dtype", None) == "bfloat16" or cfg.learner.autocasts
-    return cfg.sampler.kind != "hf" or cfg.sampler.dtype is not None or low
+    copied = cfg.sampler.dtype is not None or cfg.sampler.experts_implementation is not None
+    return cfg.sampler.kind != "hf" or copied or low
 
 
 def recomputes(cfg: Any) -> bool:

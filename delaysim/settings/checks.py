@@ -13,7 +13,7 @@ from delaysim.settings.behaviour import BEHAVIOURS
 from delaysim.settings.bounds import above, at_least, between, one_of
 from delaysim.settings.clock_checks import check_clock
 from delaysim.settings.config import AUTO, MEASURED, SINKS, Config, LognormalConf
-from delaysim.settings.models import TinyModelConf
+from delaysim.settings.models import EXPERTS_IMPLEMENTATIONS, TinyModelConf
 from delaysim.settings.preset import check_preset
 from delaysim.settings.replay import check_replay
 from delaysim.settings.routing import REPLAYS
@@ -84,6 +84,9 @@ def _choices(cfg: Config) -> None:
     one_of("behaviour", cfg.behaviour, BEHAVIOURS)
     if cfg.sampler.dtype is not None:
         one_of("sampler.dtype", cfg.sampler.dtype, ("float32", "bfloat16"))
+    for key in ("model", "sampler"):
+        if (kernel := getattr(getattr(cfg, key), "experts_implementation", None)) is not None:
+            one_of(f"{key}.experts_implementation", kernel, EXPERTS_IMPLEMENTATIONS)
     one_of("learner.schedule", cfg.learner.schedule, ("constant", "linear", "cosine"))
     one_of("learner.precision", cfg.learner.precision, ("float32", "bf16_autocast"))
     if not isinstance(cfg.model, TinyModelConf):

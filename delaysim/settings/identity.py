@@ -125,6 +125,8 @@ def _model(cfg: Config) -> dict[str, Any]:
         model["path"] = _model_content(model["path"])
         if model["lora"]["rank"] is None:
             del model["lora"]
+        if model["experts_implementation"] is None:
+            del model["experts_implementation"]
     return model
 
 
@@ -168,9 +170,9 @@ def _number(value: Any) -> Any:
 
 
 def _sampler(cfg: Config) -> dict[str, Any]:
-    """What decides its draws; without a precision of its own it has none."""
+    """What decides its draws; without a precision or a kernel of its own it has none."""
     values = asdict(cfg.sampler)
-    unread = {*ONLY_HOW, *(["dtype"] if cfg.sampler.dtype is None else [])}
+    unread = {*ONLY_HOW, *(key for key in ("dtype", "experts_implementation") if values[key] is None)}
     return {key: value for key, value in values.items() if key not in unread}
 
 

@@ -6,6 +6,10 @@ from omegaconf import MISSING
 
 ALL_LINEAR = "all-linear"
 """Every linear layer but the output head."""
+_, _, GROUPED = EXPERTS_IMPLEMENTATIONS = ("eager", "batched_mm", "grouped_mm")
+"""How transformers multiplies experts: one after another | one product per token and expert | one kernel for all."""
+NO_EXPERTS = "the model has no experts; use one that has, e.g. model=tiny_moe, or drop it"
+"""Said of a dense model."""
 
 
 @dataclass
@@ -35,10 +39,13 @@ class TinyMoeConf(TinyModelConf):
     """The same with a mixture of experts in place of each feed-forward block (Qwen3-MoE architecture)."""
 
     kind: str = "tiny_moe"
-    experts: int = 4
+    experts: int = 16
     experts_per_token: int = 2
-    expert_size: int = 192
+    expert_size: int = 160
     """Intermediate size of one expert."""
+    experts_implementation: str = GROUPED
+    """eager | batched_mm | grouped_mm: how the learner multiplies experts. The base is taught with grouped_mm, whatever
+    stands here."""
     sft_lr: float = 3e-3
 
 
@@ -99,6 +106,8 @@ class PretrainedModelConf:
     """Hub id, local directory, .gguf file, or pkg:PACKAGE/FILE inside an installed Python package."""
     dtype: str = "float32"
     """float32 | bfloat16: what the weights are kept in. Adapters are float32."""
+    experts_implementation: str | None = None
+    """eager | batched_mm | grouped_mm: how the learner multiplies experts; null = as transformers chooses."""
     lora: LoraConf = field(default_factory=LoraConf)
     template: str = "auto"
     """How a problem becomes a prompt: auto (the chat template where there is one, else qwen_math) | chat | qwen_math |

@@ -18,6 +18,8 @@ class SamplerConf:
     dtype: str | None = None
     """float32 | bfloat16: precision of a copy of the weights that samples; null = hf samples with the learner's own
     weights, vllm with a copy in their precision (in bfloat16 where the learner autocasts: conf/sampler/vllm.yaml)."""
+    experts_implementation: str | None = None
+    """eager | batched_mm | grouped_mm: with hf, kernel of a copy of the weights that samples; null = the learner's."""
 
 
 @dataclass

@@ -11,7 +11,7 @@ from delaysim.estimators.interface import dial
 from delaysim.settings.bounds import above, at_least, between, one_of
 from delaysim.settings.config import Config
 from delaysim.settings.laws import lags
-from delaysim.settings.models import TinyModelConf, TinyMoeConf
+from delaysim.settings.models import NO_EXPERTS, PretrainedModelConf, TinyModelConf, TinyMoeConf
 from delaysim.settings.samplers import VllmSamplerConf
 from delaysim.settings.tasks import Gsm8kConf, SumsConf
 
@@ -70,14 +70,13 @@ def check_training(cfg: Config) -> None:
             at_least(key, value, low)
     between("learner.final", cfg.learner.final, 0, 1)
     _precision(cfg)
+    _experts(cfg)
     for key in ("learner.beta1", "learner.beta2"):
         between(key, attrgetter(key)(cfg), 0, 1, open_above=True)
     _task(cfg.task)
     if cfg.plan.memory_gb is not None:
         above("plan.memory_gb", cfg.plan.memory_gb, 0)
     _routing(cfg)
-    if isinstance(cfg.model, TinyMoeConf):
-        between("model.experts_per_token", cfg.model.experts_per_token, 1, cfg.model.experts)
     if cfg.task.kind == "chain" and not 2 <= cfg.task.min_terms <= cfg.task.max_terms <= 12:
         raise UserError(
             f"task.min_terms={cfg.task.min_terms} task.max_terms={cfg.task.max_terms}: "
@@ -91,6 +90,11 @@ def check_vllm(conf: VllmSamplerConf) -> None:
         raise UserError(
             f"sampler.top_p={conf.top_p:g} sampler.top_k={conf.top_k}: the sampler's log-probabilities would be those "
             "of a cut distribution, the learner's of the whole; use sampler.top_p=1 sampler.top_k=0"
+        )
+    if conf.experts_implementation is not None:
+        raise UserError(
+            f"sampler.experts_implementation={conf.experts_implementation}: vLLM has kernels of its own; "
+            "use sampler=hf, or drop it"
         )
     at_least("sampler.temperature", conf.temperature, 0.01)  # vLLM raises lower ones to this
     between("sampler.memory_share", conf.memory_share, 0.01, 0.99)
@@ -124,6 +128,18 @@ def _precision(cfg: Config) -> None:
             f"learner.precision=bf16_autocast keeps float32 weights, but model.dtype={cfg.model.dtype}: "
             "give model.dtype=float32, or adapters with model.lora.rank=32"
         )
+
+
+def _experts(cfg: Config) -> None:
+    """Settings of experts need some; a model of unknown shape says so when loaded (delaysim/policy/experts.py)."""
+    if isinstance(cfg.model, TinyMoeConf):
+        between("model.experts_per_token", cfg.model.experts_per_token, 1, cfg.model.experts)
+        return
+    if isinstance(cfg.model, PretrainedModelConf) and (cfg.model.shape is None or cfg.model.shape.experts):
+        return
+    for key in ("model", "sampler"):
+        if (kernel := getattr(getattr(cfg, key), "experts_implementation", None)) is not None:
+            raise UserError(f"{key}.experts_implementation={kernel}: {NO_EXPERTS}")
 
 
 def _task(task: Any) -> None:
