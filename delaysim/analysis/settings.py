@@ -22,6 +22,7 @@ UNSAID = {
     "routing": NONE,
     "routing.lag": 0,
     "sampler.dtype": None,
+    "sampler.experts_implementation": None,
     **{f"clock.{name}": DEFAULTS[name] for name in sorted(POLICIES - {*LIMITS})},
     **{f"learner.{name}": value for name, value in OFF.items()},
 }
