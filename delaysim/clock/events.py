@@ -19,26 +19,22 @@ class Occurrence(Event):
         self._value = payload
 
 
-class Events:
+class Events(Environment):
     """What is going to happen, in ticks."""
 
     def __init__(self) -> None:
-        self._env = Environment(0)
+        super().__init__(0)
         self._due: set[EventPriority] = set()
-        self.fire = self._env.step
-        """Let the next event happen. Raises SimPy's EmptySchedule when there is none."""
-        self.schedule = self._env.schedule
-        """(occurrence, rank, ticks from now)."""
 
     @property
     def now(self) -> int:
         """Current tick."""
-        return self._env._now  # type: ignore[return-value]
+        return self._now  # type: ignore[return-value]
 
     @property
     def none_left(self) -> bool:
         """Whether nothing more is going to happen."""
-        return not self._env._queue
+        return not self._queue
 
     def after(self, ticks: int, rank: EventPriority, callback: Callable[[Any], None], payload: Any = None) -> None:
         """Call back with an event that carries the payload, so many ticks from now."""

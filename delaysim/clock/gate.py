@@ -11,6 +11,8 @@ from delaysim.clock.events import ADMISSION, COMPLETION, Events
 from delaysim.clock.law import Law, to_ticks
 from delaysim.clock.prompts import Prompts
 
+UNLIMITED = 1 << 62
+
 
 class Gate:
     """The limits on launches: launched <= (eta + 1) * B + `given_back`, and as many as find a slot and a prompt.
@@ -22,37 +24,41 @@ class Gate:
         self._law, self._events, self._draws, self._admit = law, events, draws, admit
         self._prompts = Prompts()
         self._arrived: deque[int] = deque()
-        self._ramp = [to_ticks(law.c_gen) * i // (self._eta + 1) for i in range(1, self._eta + 1)]
+        eta = law.look_ahead or 0
+        ramp = eta if law.start == "ramp" else 0
+        self._ramp = [to_ticks(law.c_gen) * i // (eta + 1) for i in range(1, ramp + 1)]
+        self._from_start = (eta - ramp + 1) * law.fresh
+        self._closed = law.arrivals is None and not law.requeue
         self.given_back = 0
         """Groups whose place is free again: consumed and published, or dropped."""
-
-    @property
-    def _eta(self) -> int:
-        return self._law.look_ahead or 0
 
     def open(self) -> None:
         """Ask for the first admissions, and for those that time alone brings."""
         self._events.once(ADMISSION, self._admit)
         if self._law.arrivals is not None:
             self._arrive_later(0)
-        if self._law.start == "ramp":
-            for tick in self._ramp:
-                self._events.after(tick, ADMISSION, lambda _: self._admit())
+        for tick in self._ramp:
+            self._events.after(tick, ADMISSION, lambda _: self._admit())
 
     def free(self, launched: int, slots: int | None, needed: int) -> int:
         """Groups that may be launched now: `slots` find a place in generation, the next mini-batch takes `needed`."""
-        limits = [] if slots is None else [slots]
+        count = UNLIMITED if slots is None else slots
         if self._law.look_ahead is not None:
-            limits.append(max((self._ahead() + 1) * self._law.fresh, needed) + self.given_back - launched)
+            count = min(count, max(self._in_system(), needed) + self.given_back - launched)
         if self._law.arrivals is not None:
-            limits.append(self._prompts.waiting + len(self._arrived))
-        return min(limits)
+            count = min(count, self._prompts.waiting + len(self._arrived))
+        return count
 
     def take(self, count: int) -> tuple[range | list[int], list[int], list[int]]:
-        """Prompts of the next groups, how often each was launched before, and the tick since which it waits."""
+        """Prompts of the next groups, how often each was launched before, and the tick since which it waits.
+
+        No ticks where prompts never wait.
+        """
+        if self._closed:
+            return self._prompts.fresh(count), [0] * count, []
         fresh = max(0, count - self._prompts.waiting)
-        closed = self._law.arrivals is None
-        since = [self._events.now] * fresh if closed else [self._arrived.popleft() for _ in range(fresh)]
+        always = self._law.arrivals is None
+        since = [self._events.now] * fresh if always else [self._arrived.popleft() for _ in range(fresh)]
         return self._prompts.take(count, since)
 
     def again(self, prompt: int, attempt: int) -> None:
@@ -60,10 +66,12 @@ class Gate:
         if self._law.attempts is None or attempt < self._law.attempts:
             self._prompts.again(prompt, attempt, self._events.now)
 
-    def _ahead(self) -> int:
-        if self._law.start != "ramp":
-            return self._eta
-        return sum(1 for _ in takewhile(lambda tick: tick <= self._events.now, self._ramp))
+    def _in_system(self) -> int:
+        """Groups that the look-ahead leaves room for."""
+        if not self._ramp:
+            return self._from_start
+        reached = sum(1 for _ in takewhile(lambda tick: tick <= self._events.now, self._ramp))
+        return self._from_start + reached * self._law.fresh
 
     def _arrive_later(self, index: int) -> None:
         assert self._law.arrivals is not None

@@ -14,13 +14,12 @@ from delaysim.clock.ledger import NEVER, Ledger
 from delaysim.clock.steps import Size
 
 Told = Callable[[int], None]
+Ended = Callable[[Event], None]
+"""Told with an event whose value is the group."""
 
 
 class Generation(Protocol):
     """Where launched groups are until they are generated."""
-
-    running: int
-    """Groups in generation."""
 
     @property
     def free(self) -> int | None:
@@ -39,23 +38,24 @@ class Generation(Protocol):
 class Timers:
     """Every group ends after the law's duration of its size."""
 
-    def __init__(self, law: Law, events: Events, ledger: Ledger, draws: Draws, ended: Told, late: Told) -> None:
+    def __init__(self, law: Law, events: Events, ledger: Ledger, draws: Draws, ended: Ended, late: Told) -> None:
         self._law, self._events, self._ledger, self._draws = law, events, ledger, draws
         self._ended, self._late, self._dropped = ended, late, ledger.dropped
         self._ticks_of = cache(law.duration)
         self._timeout = None if law.timeout is None else to_ticks(law.timeout)
         self._varies = bool(law.noise) or law.start == "stagger"
-        self._end = self._ended_or_cut if law.abort_age is not None else self._ended_surely
-        self.running = 0
+        watched = law.workers is not None or law.abort_age is not None
+        self._end = self._ended_or_cut if watched else ended
+        self._running = 0  # goes down only where it is watched
 
     @property
     def free(self) -> int | None:
-        return None if self._law.workers is None else self._law.workers - self.running
+        return None if self._law.workers is None else self._law.workers - self._running
 
     def begin(self, groups: range, sizes: Iterable[Size | None]) -> None:
         due, now, ticks_of, end, timeout = self._ledger.due, self._events.now, self._ticks_of, self._end, self._timeout
         schedule, varies = self._events.schedule, self._varies
-        self.running += len(groups)
+        self._running += len(groups)
         for group, size in zip(groups, sizes, strict=True):
             if size is not None:
                 ticks = ticks_of(size)
@@ -70,7 +70,7 @@ class Timers:
 
     def cut(self, group: int) -> None:
         due = self._ledger.due[group]
-        self.running -= due == NEVER or due >= self._events.now
+        self._running -= due == NEVER or due >= self._events.now
 
     def _varied(self, group: int, ticks: int, now: int) -> int:
         """With noise, and of a first group that is partly done already what is left."""
@@ -82,20 +82,15 @@ class Timers:
             ticks = round(ticks * (1.0 - draws.uniform("start", group)))
         return ticks
 
-    def _ended_surely(self, event: Event) -> None:
-        self.running -= 1
-        self._ended(event._value)
-
     def _ended_or_cut(self, event: Event) -> None:
-        group = event._value
-        if group not in self._dropped:
-            self.running -= 1
-            self._ended(group)
+        if event._value not in self._dropped:
+            self._running -= 1
+            self._ended(event)
 
     def _give_up(self, event: Event) -> None:
         group = event._value
         if group not in self._dropped:
-            self.running -= 1
+            self._running -= 1
             self._late(group)
 
 
@@ -103,21 +98,19 @@ class Slots:
     """Responses share an engine; a group ends with its last one."""
 
     def __init__(
-        self, law: Law, events: Events, ledger: Ledger, ended: Told, late: Told, freed: Callable[[], None]
+        self, law: Law, events: Events, ledger: Ledger, ended: Ended, late: Told, freed: Callable[[], None]
     ) -> None:
         self._law, self._events, self._ledger = law, events, ledger
         self._ended, self._late, self._freed = ended, late, freed
         self._engine = Engine(law)
         self._timeout = None if law.timeout is None else to_ticks(law.timeout)
         self._asked = 0
-        self.running = 0
 
     @property
     def free(self) -> int | None:
         return self._engine.free
 
     def begin(self, groups: range, sizes: Iterable[Any]) -> None:
-        self.running += len(groups)
         for group, lengths in zip(groups, sizes, strict=True):
             self._engine.start(group, _all(lengths), self._events.now)
             if self._timeout is not None:
@@ -126,7 +119,6 @@ class Slots:
 
     def cut(self, group: int) -> None:
         if self._ledger.due[group] == NEVER:
-            self.running -= 1
             self._engine.cut(group, self._events.now)
             self._look_again()
 
@@ -140,9 +132,8 @@ class Slots:
     def _wake(self, event: Event) -> None:
         if event._value == self._asked:
             for group in self._engine.finished(self._events.now):
-                self.running -= 1
                 self._ledger.due[group] = self._events.now
-                self._ended(group)
+                self._ended(Occurrence(self._ended, group))
             if self._engine.free:
                 self._freed()
             self._look_again()

@@ -131,7 +131,7 @@ class Law:
 
     def update_ticks(self, update: int) -> int:
         """Ticks for which an update keeps the learner."""
-        waits = self.sync_mode == "blocking" and self.syncs_after(update)
+        waits = self.sync_ticks and self.sync_mode == "blocking" and self.syncs_after(update)
         return self.training_ticks + (self.sync_ticks if waits else 0)
 
     @cached_property

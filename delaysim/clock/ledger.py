@@ -3,6 +3,7 @@
 from array import array
 from collections.abc import Sequence
 from functools import cached_property
+from operator import itemgetter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ FATES = ("trained", "never", "queue", "age", "aborted", "timeout", "filtered")
 TRAINED, STILL_THERE, QUEUE, AGE, ABORTED, TIMEOUT, FILTERED = range(len(FATES))
 
 IntArray = NDArray[np.int64]
+_NEVER = array("q", (NEVER,))
 
 
 class Ledger:
@@ -56,10 +58,11 @@ class Ledger:
 
     def add(self, count: int, version: int, now: int) -> None:
         """Add `count` groups launched at tick `now` with the weights of `version`."""
-        self.version.extend([version] * count)
-        self.launch.extend([now] * count)
-        self.due.extend([NEVER] * count)
-        self.update.extend([NEVER] * count)
+        never = _NEVER * count
+        self.version.extend(array("q", (version,)) * count)
+        self.launch.extend(array("q", (now,)) * count)
+        self.due.extend(never)
+        self.update.extend(never)
 
     def say(self, prompts: Sequence[int], attempts: Sequence[int], submitted: Sequence[int]) -> None:
         """Where the groups added last come from."""
@@ -80,7 +83,7 @@ class Ledger:
         self.poll.append(now)
         for group in groups:
             column[group] = update
-        return tuple([version[group] for group in groups])
+        return itemgetter(*groups)(version) if len(groups) > 1 else tuple([version[group] for group in groups])
 
     def gone(self, group: int) -> bool:
         """Whether a group is trained or dropped."""

@@ -102,9 +102,10 @@ class KeyedLengths:
 
     def longest(self, groups: range) -> list[Any]:
         """Size of each fresh prompt's first group [tokens]: by default its longest response."""
-        self._fill(groups.stop)
-        for sizes in self._block_sizes[len(self._sizes) // BLOCK :]:
-            self._sizes.extend(sizes.tolist())
+        if groups.stop > len(self._sizes):
+            self._fill(groups.stop)
+            for sizes in self._block_sizes[len(self._sizes) // BLOCK :]:
+                self._sizes.extend(sizes.tolist())
         return self._sizes[groups.start : groups.stop]
 
     def sizes(self, groups: range) -> NDArray[Any]:

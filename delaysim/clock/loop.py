@@ -5,7 +5,7 @@ then by group id; SimPy's heap orders by (time, priority, insertion), and groups
 """
 
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from typing import Any
 
 from simpy import Event
@@ -14,7 +14,7 @@ from simpy.core import EmptySchedule
 from delaysim.clock.draws import Draws
 from delaysim.clock.events import ADMISSION, POLL, PUBLISH, SCORING, Events
 from delaysim.clock.gate import Gate
-from delaysim.clock.generation import Generation, Slots, Timers
+from delaysim.clock.generation import Ended, Generation, Slots, Timers
 from delaysim.clock.law import Law, to_ticks
 from delaysim.clock.ledger import ABORTED, AGE, FILTERED, NEVER, QUEUE, TIMEOUT, Ledger
 from delaysim.clock.ready import STRICT, Ready
@@ -60,7 +60,7 @@ class Clock:
         self._gone: list[int] = []
         self._step: Step | None = None
         self._queue = law.queue_limit
-        self._told = law.requeue or law.arrivals is not None
+        self._strict = law.order in STRICT
         self._finished = self._ready.groups
         self._needed = law.groups_per_update
 
@@ -84,7 +84,7 @@ class Clock:
 
     def _advance(self) -> Step:
         """Let events happen until one of them asks for a step."""
-        fire = self._events.fire
+        fire = self._events.step
         try:
             while self._step is None:
                 fire()
@@ -97,25 +97,27 @@ class Clock:
         return step
 
     def _admit(self) -> None:
-        count = self._gate.free(len(self.ledger), self._generation.free, self._needed)
+        first = len(self.ledger)
+        count = self._gate.free(first, self._generation.free, self._needed)
         if count > 0:
-            first = len(self.ledger)
-            prompts, attempts, since = self._gate.take(count)
-            self.ledger.add(count, self._weights.version, self.now)
-            if self._told:
-                self.ledger.say(prompts, attempts, since)
-            groups = self._worth_generating(range(first, first + count))
-            size = len(groups)
-            launch = Launch(self._weights.version, groups, prompts[:size], attempts[:size])
-            if groups:
+            launch = self._launch(range(first, first + count))
+            if launch.groups:
                 self._step = Step(launch, self._decide_beside_launch())
             else:
                 self._begin(launch, ())
         self._request_poll()
 
-    def _worth_generating(self, groups: range) -> range:
-        consumable = self.law.consumable
-        return groups if consumable is None else range(groups.start, max(groups.start, min(groups.stop, consumable)))
+    def _launch(self, groups: range) -> Launch:
+        """Write down groups that go now; the launch has those of them that are worth generating."""
+        version, consumable = self._weights.version, self.law.consumable
+        prompts, attempts, since = self._gate.take(len(groups))
+        self.ledger.add(len(groups), version, self._events.now)
+        if since:
+            self.ledger.say(prompts, attempts, since)
+        if consumable is None or groups.stop <= consumable:
+            return Launch(version, groups, prompts, attempts)
+        size = max(0, consumable - groups.start)
+        return Launch(version, groups[:size], prompts[:size], attempts[:size])
 
     def _decide_beside_launch(self) -> Train | None:
         """The next update, where it neither needs the groups launched now nor changes a later launch's weights."""
@@ -131,16 +133,16 @@ class Clock:
             raise ValueError(f"the launch of {launch.groups} must be answered with as many lengths")
         if self.law.zero_variance == "replaced":
             self._flat.update(flat)
-        groups = range(launch.groups.start, len(self.ledger))
-        if len(groups) > len(sizes):  # the law proves the rest never consumed
-            sizes = [*sizes, *[0] * (len(groups) - len(sizes))]
+        groups = launch.groups
+        if rest := len(self.ledger) - groups.stop:  # the law proves these never consumed
+            groups, sizes = range(groups.start, groups.stop + rest), [*sizes, *[0] * rest]
         if self.law.order == "shortest":
             self._sizes.update(zip(groups, sizes, strict=True))
         self._generation.begin(groups, sizes)
 
     # From generation to the learner.
 
-    def _generation_of(self, law: Law, ended: Callable[[int], None]) -> Generation:
+    def _generation_of(self, law: Law, ended: Ended) -> Generation:
         def late(group: int) -> None:
             self._drop(group, TIMEOUT)
 
@@ -148,25 +150,26 @@ class Clock:
             return Timers(law, self._events, self.ledger, self._draws, ended, late)
         return Slots(law, self._events, self.ledger, ended, late, lambda: self._events.once(ADMISSION, self._admit))
 
-    def _ended(self, group: int) -> None:
+    def _ended(self, event: Event) -> None:
         self._events.once(ADMISSION, self._admit)
         if self.ledger.reward_lag:
-            self._events.after(self.ledger.reward_lag, SCORING, lambda event: self._scored(event._value), group)
+            self._events.after(self.ledger.reward_lag, SCORING, self._scored, event._value)
         else:
-            self._scored(group)
+            self._scored(event)
 
-    def _scored(self, group: int) -> None:
+    def _scored(self, event: Event) -> None:
+        group = event._value
         if group in self.ledger.dropped:
             return
         if group in self._flat:
             self._drop(group, FILTERED)
             return
-        self._finish(group)
+        self._finish(event)
         if self._queue is not None and len(self._finished) > self._queue:
             self._drop(self._ready.oldest(), QUEUE)
 
-    def _finish(self, group: int) -> None:
-        self._ready.add(group)
+    def _finish(self, event: Event) -> None:
+        self._ready.add(event._value)
         if self._batch is None and len(self._finished) >= self._needed:
             self._events.once(POLL, self._poll)
 
@@ -204,7 +207,7 @@ class Clock:
         needed = self._needed
         if self._batch is not None or len(self._finished) < needed:
             return False
-        return self.law.order not in STRICT or self._ready.leads(needed, self._running())
+        return not self._strict or self._ready.leads(needed, self._running())
 
     def _running(self) -> int | None:
         """The lowest id of a group that is not finished."""
@@ -226,7 +229,7 @@ class Clock:
             self._decide()
 
     def _decide(self) -> None:
-        now, update = self.now, self.version
+        now, update = self._events.now, self.version
         replayed = self._replayed(update)
         groups = tuple(sorted(self._ready.take(self._needed, update)))
         versions = self.ledger.consume(groups, now)
@@ -248,26 +251,28 @@ class Clock:
         batch, trained = self._batch, self._batch_trained
         assert batch is not None
         self._batch = None
-        self._idle_since = self.now
-        self.ledger.publish.append(self.now)
+        self._idle_since = now = self._events.now
+        self.ledger.publish.append(now)
         self.version += 1
         self._gate.given_back += len(batch.groups)
-        self._remember(batch)
-        self._step = Step(None, batch, self._weights.publish(self.version))
-        if trained:
-            self._step = None if self.version < self.law.n_updates else _OVER
+        if self.law.replayed:
+            self._remember(batch)
+        sync = self._weights.publish(self.version)
+        if not trained:
+            self._step = Step(None, batch, sync)
+        elif self.version == self.law.n_updates:
+            self._step = _OVER
         if self.law.abort_age is not None:
             self._drop_old(self.version - self.law.abort_age)
         self._events.once(ADMISSION, self._admit)
 
     def _remember(self, batch: Train) -> None:
         """Keep what the next updates may draw again."""
-        if self.law.replayed:
-            self._consumed.extend(batch.groups)
-            while self._consumed and self.ledger.update[self._consumed[0]] < self.version - self.law.replay_window:
-                self._consumed.popleft()
-            enough = len(self._consumed) >= self.law.replayed
-            self._needed = self.law.fresh if enough else self.law.groups_per_update
+        self._consumed.extend(batch.groups)
+        while self._consumed and self.ledger.update[self._consumed[0]] < self.version - self.law.replay_window:
+            self._consumed.popleft()
+        enough = len(self._consumed) >= self.law.replayed
+        self._needed = self.law.fresh if enough else self.law.groups_per_update
 
     def _synced(self, sync: Sync) -> None:
         self._step = Step(None, None, sync)

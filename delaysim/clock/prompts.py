@@ -19,11 +19,15 @@ class Prompts:
         """Prompts that go again."""
         return len(self._again)
 
+    def fresh(self, count: int) -> range:
+        """The next fresh prompts."""
+        first, self._fresh = self._fresh, self._fresh + count
+        return range(first, self._fresh)
+
     def take(self, count: int, submitted: list[int]) -> tuple[range | list[int], list[int], list[int]]:
         """Prompts, attempts and submission ticks of the next groups; `submitted` holds the fresh ones'."""
         repeats = min(count, len(self._again))
-        fresh = range(self._fresh, self._fresh + count - repeats)
-        self._fresh = fresh.stop
+        fresh = self.fresh(count - repeats)
         if not repeats:
             return fresh, [0] * count, submitted
         prompts, attempts, since = zip(*(self._again.popleft() for _ in range(repeats)), strict=True)
