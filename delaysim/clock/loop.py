@@ -44,7 +44,7 @@ class Clock:
         self._events, self._draws = Events(), Draws(seed)
         self._gate = Gate(law, self._events, self._draws, self._admit)
         self._sizes: dict[int, Any] = {}
-        self._ready = Ready(law.order, self.ledger, self._sizes, self._draws)
+        self._ready = Ready(law.order, law.drops, self.ledger, self._sizes, self._draws)
         slots_matter = law.workers is not None or law.slots is not None
         judged = law.zero_variance != "kept" or law.queue_drop is not None
         ended = self._ended if slots_matter or law.reward_lag else self._scored if judged else self._finish
@@ -134,7 +134,8 @@ class Clock:
         if self.law.zero_variance == "replaced":
             self._flat.update(flat)
         groups = launch.groups
-        if rest := len(self.ledger) - groups.stop:  # the law proves these never consumed
+        if self.law.consumable is not None:  # the law proves the rest never consumed
+            rest = len(self.ledger) - groups.stop
             groups, sizes = range(groups.start, groups.stop + rest), [*sizes, *[0] * rest]
         if self.law.order == "shortest":
             self._sizes.update(zip(groups, sizes, strict=True))
@@ -230,7 +231,7 @@ class Clock:
 
     def _decide(self) -> None:
         now, update = self._events.now, self.version
-        replayed = self._replayed(update)
+        replayed = self._replayed(update) if self.law.replayed else ()
         groups = tuple(sorted(self._ready.take(self._needed, update)))
         versions = self.ledger.consume(groups, now)
         ticks = self.law.update_ticks(update)
@@ -241,7 +242,7 @@ class Clock:
     def _replayed(self, update: int) -> tuple[int, ...]:
         """Groups of the mini-batch that were consumed before, once there are as many."""
         law, consumed = self.law, self._consumed
-        if not law.replayed or len(consumed) < law.replayed:
+        if len(consumed) < law.replayed:
             return ()
         picked = tuple(sorted(self._draws.pick("replay", update, consumed, law.replayed)))
         self.ledger.replays.extend((update, group) for group in picked)

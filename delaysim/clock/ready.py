@@ -1,7 +1,7 @@
 """The buffer of finished groups, and which of them the learner takes first."""
 
-from collections import OrderedDict
-from collections.abc import Callable
+from collections import OrderedDict, deque
+from collections.abc import Callable, Collection
 from heapq import heappop, heappush
 from itertools import count, islice
 from typing import Any
@@ -28,23 +28,24 @@ STRICT = ("in_order", "version_in_order")
 
 
 class Ready:
-    """Finished groups in the order of their completion, and of the policy."""
+    """Finished groups in the order of their completion, and of the policy.
 
-    def __init__(self, order: str, ledger: Ledger, sizes: dict[int, float], draws: Draws) -> None:
+    Where all are taken in the order of their completion they stand in line; else each is found by its id.
+    """
+
+    def __init__(self, order: str, drops: bool, ledger: Ledger, sizes: dict[int, float], draws: Draws) -> None:
         make = ORDERS[order]
         self._key = None if make is None else make(ledger, sizes)
         self._order, self._draws, self._ledger = order, draws, ledger
-        self.groups: OrderedDict[int, None] = OrderedDict()
+        self._line: deque[int] = deque()
+        self._found: OrderedDict[int, None] = OrderedDict()
+        in_line = order == "completion" and not drops
+        self.groups: Collection[int] = self._line if in_line else self._found
         """Finished groups, in the order of their completion."""
-        self._popitem = self.groups.popitem
+        self.add: Callable[[int], None] = self._line.append if in_line else self._add
+        """A group is finished."""
         self._heap: list[tuple[Any, int, int]] = []
         self._count = count()
-
-    def add(self, group: int) -> None:
-        """A group is finished."""
-        self.groups[group] = None
-        if self._key is not None:
-            heappush(self._heap, (self._key(group), next(self._count), group))
 
     def oldest(self) -> int:
         """The group that was finished first."""
@@ -52,7 +53,7 @@ class Ready:
 
     def discard(self, group: int) -> None:
         """Take a group out, where it is in."""
-        self.groups.pop(group, None)
+        self._found.pop(group, None)
 
     def older_than(self, version: int) -> list[int]:
         """Groups of weights before `version`, in the order of their completion."""
@@ -61,10 +62,10 @@ class Ready:
 
     def take(self, count: int, update: int) -> list[int]:
         """Take out the first `count` groups by the policy; there must be as many. `update` keys the random order."""
-        if self._order == "completion":
-            return [self._popitem(last=False)[0] for _ in range(count)]
+        if self.groups is self._line:
+            return [self._line.popleft() for _ in range(count)]
         for group in (first := self._first(count, update)):
-            del self.groups[group]
+            del self._found[group]
         return first
 
     def leads(self, count: int, running: int | None) -> bool:
@@ -77,12 +78,17 @@ class Ready:
             heappush(self._heap, entry)
         return bool(self._key(running) >= entries[-1][0])
 
+    def _add(self, group: int) -> None:
+        self._found[group] = None
+        if self._key is not None:
+            heappush(self._heap, (self._key(group), next(self._count), group))
+
     def _first(self, count: int, update: int) -> list[int]:
         if self._key is not None:
             return [group for _, _, group in self._pop(count)]
         if self._order == "random":
             return self._draws.pick("order", update, tuple(self.groups), count)
-        return list(islice(reversed(self.groups) if self._order == "lifo" else self.groups, count))
+        return list(islice(reversed(self._found) if self._order == "lifo" else self._found, count))
 
     def _pop(self, count: int) -> list[tuple[Any, int, int]]:
         """The first entries of the heap whose groups are still in."""
