@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from delaysim.clock.law import Law
 from delaysim.clock.ledger import NEVER, IntArray
 from delaysim.clock.ticks import of_rows
-from delaysim.clock.trace import TIMES, Column
+from delaysim.clock.trace import Column
 
 HOLDS = ("look-ahead", "workers", "look-ahead and workers", "slots", "arrivals", "start", "nothing")
 """What can keep the next group from being launched. Of two at once neither, loosened alone, would let it through."""
@@ -34,18 +34,17 @@ def account(rows: Mapping[str, Column], law: Law, poll: ArrayLike, publish: Arra
     """The account of a finished run. `rows`: columns of `group_rows`; `poll`, `publish`: ticks by update."""
     polls, publishes = np.asarray(poll, np.int64), np.asarray(publish, np.int64)
     end = int(publishes[-1])
-    column = {name: of_rows(rows, name, LATER) for name in TIMES}
-    column["returned"] = publishes[rows["update"][rows["update"] != NEVER]]
-    return Account(end, _held(column, law, end), _learner(law, polls, publishes), _filled(column, end))
+    return Account(end, _held(rows, law, publishes), _learner(law, polls, publishes), _filled(rows, end))
 
 
-def _held(column: Mapping[str, IntArray], law: Law, end: int) -> dict[str, int]:
-    counted = {name: column[name] for name in ("launch", "returned", "dropped")}
+def _held(rows: Mapping[str, Column], law: Law, publish: IntArray) -> dict[str, int]:
+    counted = {name: of_rows(rows, name, LATER) for name in ("launch", "dropped")}
+    counted["returned"] = publish[rows["update"][rows["update"] != NEVER]]
     if law.workers is not None:
-        counted["freed"] = np.minimum(column["done"], column["dropped"])
+        counted["freed"] = np.minimum(of_rows(rows, "done", LATER), counted["dropped"])
     if law.arrivals is not None:
-        counted["submit"] = column["submit"]
-    flow = _Flow(counted, end)
+        counted["submit"] = of_rows(rows, "submit", LATER)
+    flow = _Flow(counted, int(publish[-1]))
     full, busy = _at_look_ahead(flow, law), _at_workers(flow, law)
     empty = flow.count("submit") <= flow.count("launch") if law.arrivals is not None else np.zeros_like(full)
     rest = {"slots": law.slots is not None, "start": law.start == "ramp"}
@@ -95,11 +94,14 @@ def _learner(law: Law, poll: IntArray, publish: IntArray) -> dict[str, int]:
     return {"updating": updating, "syncing": syncing, "waiting": int(publish[-1]) - updating - syncing}
 
 
-def _filled(column: Mapping[str, IntArray], end: int) -> dict[str, float]:
-    left = np.minimum(np.minimum(column["consumed"], column["dropped"]), end)
-    launch, done, ready = (np.minimum(column[name], left) for name in ("launch", "done", "ready"))
-    spans = {"generating": done - launch, "scoring": ready - done, "ready": left - ready}
-    return {name: float(span.sum(dtype=np.float64)) / end for name, span in spans.items()}
+def _filled(rows: Mapping[str, Column], end: int) -> dict[str, float]:
+    left = np.minimum(of_rows(rows, "consumed", end), of_rows(rows, "dropped", end))
+    place, filled = np.minimum(of_rows(rows, "launch", LATER), left), {}
+    for name, until in (("generating", "done"), ("scoring", "ready"), ("ready", None)):
+        after = left if until is None else np.minimum(of_rows(rows, until, LATER), left)
+        filled[name] = float((after - place).sum(dtype=np.float64)) / end
+        place = after
+    return filled
 
 
 def optimiser_steps(delay: ArrayLike, steps: int) -> tuple[float, int]:

@@ -96,9 +96,9 @@ def _cumulative(values: Column, kept: Mask) -> tuple[NDArray[np.int64], NDArray[
     if values.dtype.kind == "f":
         values = np.unique(values, return_inverse=True)[1].reshape(values.shape)
     size = int(values.max(initial=0)) + 1
-    counts = (_counts(values, among, size) for among in (np.ones_like(kept), kept))
-    total, survived = (np.concatenate([[0], np.cumsum(count)]) for count in counts)
-    return total, survived
+    survived, lost = (_counts(values, among, size) for among in (kept, ~kept))
+    total, alive = (np.concatenate([[0], np.cumsum(count)]) for count in (survived + lost, survived))
+    return total, alive
 
 
 def _counts(values: Column, among: Mask, size: int) -> NDArray[np.int64]:
@@ -159,13 +159,16 @@ def bias(rows: Mapping[str, Column], values: Column, look_ahead: int | None) -> 
     fate = rows["fate"][: len(values)]
     decided, window = fate != STILL_THERE, steady(rows, look_ahead)[: len(values)]
     followed = bool((fate[window] == TRAINED).any())
-    fresh = values[(window if followed else decided) & (rows["attempt"][: len(values)] == 0)]
     return Bias(
         run=tilt(values, fate),
         decided=tilt(values[decided], fate[decided]),
         steady=tilt(values[window], fate[window]) if followed else None,
-        first=float(fresh.mean()) if len(fresh) else float("nan"),
+        first=_mean_of(values, (window if followed else decided) & (rows["attempt"][: len(values)] == 0)),
     )
+
+
+def _mean_of(values: Column, which: Mask) -> float:
+    return float(values[which].mean()) if which.any() else float("nan")
 
 
 def steady(rows: Mapping[str, Column], look_ahead: int | None) -> Mask:

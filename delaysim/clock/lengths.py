@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from math import log, sqrt
 from typing import Any, Protocol
 
@@ -91,7 +90,7 @@ class KeyedLengths:
         self._blocks: list[Lengths2D] = []
         self._block_sizes: list[NDArray[Any]] = []
         self._sizes: list[Any] = []
-        self._repeated = cache(self._draw)
+        self._repeated: dict[tuple[int, int], Lengths2D] = {}
 
     def answer(self, law: Law, launch: Launch) -> Lengths | Answer:
         """What the clock is told of a launch."""
@@ -143,12 +142,17 @@ class KeyedLengths:
 
     def _row(self, prompt: int, attempt: int) -> Lengths2D:
         block, place = divmod(prompt, BLOCK)
-        if attempt:
-            again: Lengths2D = self._repeated(attempt, block)[place]
-            return again
-        self._fill(prompt + 1)
-        first: Lengths2D = self._blocks[block][place]
-        return first
+        row: Lengths2D = (self._block_again(attempt, block) if attempt else self._block(block))[place]
+        return row
+
+    def _block(self, block: int) -> Lengths2D:
+        self._fill((block + 1) * BLOCK)
+        return self._blocks[block]
+
+    def _block_again(self, attempt: int, block: int) -> Lengths2D:
+        if (attempt, block) not in self._repeated:
+            self._repeated[attempt, block] = self._draw(attempt, block)
+        return self._repeated[attempt, block]
 
     def _fill(self, groups: int) -> None:
         while len(self._blocks) * BLOCK < groups:

@@ -11,6 +11,9 @@ from delaysim.clock.trace import Column
 
 def of_rows(rows: Mapping[str, Column], name: str, missing: int) -> IntArray:
     """A column of times [units] in ticks; `missing` for what did not happen."""
-    values = rows[name]
-    absent = np.isnan(values)
-    return np.where(absent, missing, np.rint(np.where(absent, 0.0, values) * TICKS).astype(np.int64))
+    times = rows[name] * TICKS
+    absent = np.isnan(times)
+    times[absent] = 0.0
+    ticks: IntArray = np.rint(times, out=times).astype(np.int64)
+    ticks[absent] = missing
+    return ticks

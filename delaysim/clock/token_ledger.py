@@ -67,12 +67,8 @@ def token_ledger(rows: Mapping[str, Column], lengths: Column, due: IntArray, end
     kind = kinds(rows)[:count]
     whole = lengths.sum(axis=1, dtype=np.int64)
     made = tokens_made(rows, lengths, due, end)
-    return TokenLedger(
-        {
-            name: Entry(int((kind == index).sum()), int(whole[kind == index].sum()), int(made[kind == index].sum()))
-            for index, name in enumerate(KINDS)
-        }
-    )
+    found = ((name, kind == index) for index, name in enumerate(KINDS))
+    return TokenLedger({name: Entry(int(of.sum()), int(whole[of].sum()), int(made[of].sum())) for name, of in found})
 
 
 def kinds(rows: Mapping[str, Column]) -> NDArray[np.int64]:
@@ -89,16 +85,12 @@ def tokens_made(rows: Mapping[str, Column], lengths: Column, due: IntArray, end:
     Responses run side by side at one rate, the longest over the whole duration of the group: after a share x of it
     response i has min(L_i, floor(x * L_max)) tokens.
     """
-    count = len(lengths)
-    launch, done, dropped = (of_rows(rows, name, NEVER)[:count] for name in ("launch", "done", "dropped"))
-    elapsed = np.where(dropped == NEVER, end, dropped) - launch
-    known = due[:count] != NEVER
-    duration = np.maximum(np.where(known, due[:count] - launch, 1), 1)
-    longest = lengths.max(axis=1).astype(np.int64)
-    reached = np.where(known, longest * np.minimum(elapsed, duration) // duration, 0)
-    reached = np.where(done == NEVER, reached, longest)
-    reached = reached.astype(lengths.dtype)
-    made = np.zeros(count, np.int64)
-    for response in lengths.T:  # one at a time: the table itself would be there twice
-        made += np.minimum(response, reached)
+    made: IntArray = lengths.sum(axis=1, dtype=np.int64)
+    cut = np.flatnonzero(np.isnan(rows["done"][: len(lengths)]))
+    times = {name: rows[name][cut] for name in ("launch", "dropped")}
+    launch, until, ends = of_rows(times, "launch", NEVER), of_rows(times, "dropped", end), due[cut]
+    duration = np.maximum(ends - launch, 1)
+    reached = lengths[cut].max(axis=1, initial=0).astype(np.int64) * np.minimum(until - launch, duration) // duration
+    reached[ends == NEVER] = 0
+    made[cut] = np.minimum(lengths[cut], reached[:, None]).sum(axis=1)
     return made
