@@ -58,18 +58,24 @@ def tilt(values: Column, fate: Column) -> Tilt:
     population. The parts follow from m_all = sum over fates of share * mean:
     ratio - 1 = sum over fates f but trained of share_f * (1 - m_f / m_all) / share_trained.
     """
-    means = values.mean(axis=1)
+    return _tilt(_codes(values), values.mean(axis=1), fate, np.ones(len(values), bool))
+
+
+def _tilt(codes: Column, means: Column, fate: Column, among: Mask) -> Tilt:
+    """`tilt` of some of the groups, by the `_codes` and the row means of all: no part of the table is copied."""
+    kept = fate == TRAINED
+    total, alive = _cumulative(codes, among & kept, among & ~kept)
+    means, fate = means[among], fate[among]
     found = [(name, fate == index) for index, name in enumerate(FATES) if (fate == index).any()]
     share = {name: float(mask.mean()) for name, mask in found}
     mean = {name: float(means[mask].mean()) for name, mask in found}
     generated = float(means.mean()) if len(means) else float("nan")
-    kept = share.get("trained", 0.0)
+    trained = share.get("trained", 0.0)
     lost = [name for name in share if name != "trained"]
-    total, alive = _cumulative(values, fate == TRAINED)
     return Tilt(
         generated=generated,
         trained=mean.get("trained", float("nan")),
-        parts={name: _over(share[name] * (1.0 - _over(mean[name], generated)), kept) for name in lost},
+        parts={name: _over(share[name] * (1.0 - _over(mean[name], generated)), trained) for name in lost},
         shares=share,
         means=mean,
         chance=_chance(means, int((fate == TRAINED).sum())),
@@ -91,22 +97,27 @@ def _chance(means: Column, trained: int) -> float:
     return spread * float(np.sqrt((1.0 - trained / groups) / trained))
 
 
-def _cumulative(values: Column, kept: Mask) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Responses, and trained responses, up to and including each distinct value in order; both start with 0."""
-    if values.dtype.kind == "f":
-        values = np.unique(values, return_inverse=True)[1].reshape(values.shape)
-    size = int(values.max(initial=0)) + 1
-    survived, lost = (_counts(values, among, size) for among in (kept, ~kept))
+def _codes(values: Column) -> Column:
+    """The values as integers in the same order, from 0."""
+    if values.dtype.kind != "f":
+        return values
+    return np.asarray(np.unique(values, return_inverse=True)[1].reshape(values.shape))
+
+
+def _cumulative(codes: Column, kept: Mask, gone: Mask) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Responses, and trained responses, up to and including each value in order; both start with 0."""
+    size = int(codes.max(initial=0)) + 1
+    survived, lost = (_counts(codes, among, size) for among in (kept, gone))
     total, alive = (np.concatenate([[0], np.cumsum(count)]) for count in (survived + lost, survived))
     return total, alive
 
 
-def _counts(values: Column, among: Mask, size: int) -> NDArray[np.int64]:
+def _counts(codes: Column, among: Mask, size: int) -> NDArray[np.int64]:
     """How often each of 0..size-1 occurs in some of the groups."""
     count = np.zeros(size, np.int64)
-    for start in range(0, len(values), PIECE):
+    for start in range(0, len(codes), PIECE):
         part = slice(start, start + PIECE)
-        count += np.bincount(values[part][among[part]].ravel(), minlength=size)
+        count += np.bincount(codes[part][among[part]].ravel(), minlength=size)
     return count
 
 
@@ -159,10 +170,15 @@ def bias(rows: Mapping[str, Column], values: Column, look_ahead: int | None) -> 
     fate = rows["fate"][: len(values)]
     decided, window = fate != STILL_THERE, steady(rows, look_ahead)[: len(values)]
     followed = bool((fate[window] == TRAINED).any())
+    codes, means = _codes(values), values.mean(axis=1)
+
+    def among(which: Mask) -> Tilt:
+        return _tilt(codes, means, fate, which)
+
     return Bias(
-        run=tilt(values, fate),
-        decided=tilt(values[decided], fate[decided]),
-        steady=tilt(values[window], fate[window]) if followed else None,
+        run=among(np.ones_like(decided)),
+        decided=among(decided),
+        steady=among(window) if followed else None,
         first=_mean_of(values, (window if followed else decided) & (rows["attempt"][: len(values)] == 0)),
     )
 
