@@ -31,6 +31,7 @@ def write_trace(path: Path, rows: Mapping[str, Column], lengths: NDArray[np.inte
         pq.write_table(
             pa.table(columns), file, compression="snappy", use_dictionary=["fate", "delay"], row_group_size=ROWS
         )
+    pa.default_memory_pool().release_unused()  # Arrow would keep it, and the account of the same rows comes next
 
 
 def write_clock(path: Path, ledger: Ledger) -> None:
