@@ -21,6 +21,9 @@ class Gate:
     """
 
     def __init__(self, law: Law, events: Events, draws: Draws, admit: Callable[[], None]) -> None:
+        """Raises ValueError where nothing limits the launches."""
+        if law.look_ahead is law.workers is law.slots is law.arrivals is None:
+            raise ValueError("nothing limits launches: the law needs look_ahead, workers, slots or arrivals")
         self._law, self._events, self._draws, self._admit = law, events, draws, admit
         self._prompts = Prompts()
         self._arrived: deque[int] = deque()
@@ -52,7 +55,7 @@ class Gate:
     def take(self, count: int) -> tuple[range | list[int], list[int], list[int]]:
         """Prompts of the next groups, how often each was launched before, and the tick since which it waits.
 
-        No ticks where prompts never wait.
+        Empty, the ticks, where no prompt ever waits.
         """
         if self._closed:
             return self._prompts.fresh(count), [0] * count, []

@@ -178,3 +178,9 @@ def test_the_clock_can_be_read_between_steps(b, eta):
         if step.train:
             seen.append((clock.version, clock.now))
     assert seen == [(n, n * 1_000_000) for n in range(1, 7)]
+
+
+@pytest.mark.parametrize("order", ["completion", "submit"])
+def test_a_law_that_limits_no_launch_is_refused(order):
+    with pytest.raises(ValueError, match="nothing limits launches: the law needs look_ahead, workers, slots or"):
+        Clock(Law(3, 1, None, 1.0, 1.0, order=order))
