@@ -54,15 +54,16 @@ def load_policy(conf: TinyModelConf | PretrainedModelConf, task: Any, progress: 
     return load_pretrained(conf)
 
 
-def with_sampler(policy: Policy, conf: Any, carrier: str | None = None) -> Policy:
+def with_sampler(policy: Policy, conf: Any, carrier: str | None = None, routes: bool = False) -> Policy:
     """The policy with the sampler of `conf`. Raises UserError where a package or experts lack, SamplerFailed.
 
-    An engine's weights are the policy's, or brought from another process (delaysim/settings/carrier.py).
+    An engine's weights are the policy's, or brought from another process (delaysim/settings/carrier.py). It has to know
+    from the start whether anybody asks for the experts it uses (`routes`).
     """
     if conf.kind == "vllm":
         from delaysim.policy.vllm_sampler import VllmSampler
 
-        return replace(policy, own=VllmSampler(policy.model, policy.codec, conf, carrier))
+        return replace(policy, own=VllmSampler(policy.model, policy.codec, conf, carrier, routes))
     if conf.dtype is None and conf.experts_implementation is None:
         return policy
     dtype = None if conf.dtype is None else getattr(torch, conf.dtype)

@@ -53,6 +53,8 @@ class Seat:
     """Whether a publish waits for what is under way; False in the suite `measured`."""
     carrier: str | None = None
     """Brings weights to an engine over there (delaysim/settings/carrier.py)."""
+    routes: bool = False
+    """Whether anybody asks for the experts it uses."""
 
 
 class Shared(NamedTuple):
@@ -241,7 +243,8 @@ class _Desk:
         self._shared, self._recompute, self._version = shared, seat.recompute, 0
         self._own: PreTrainedModel = copy.deepcopy(shared.model)
         self._own.to(torch.device(seat.device))  # type: ignore[arg-type]
-        self.sampler: Sampler = with_sampler(Policy(self._own, seat.codec), seat.conf, seat.carrier).sampler
+        own = with_sampler(Policy(self._own, seat.codec), seat.conf, seat.carrier, seat.routes)
+        self.sampler: Sampler = own.sampler
 
     def answer(self, what: str, *arguments: Any) -> Reply:
         if what == "publish":

@@ -27,6 +27,8 @@ class Routing:
         self._routers = [_Router(module, logits) for module, logits in routers(model)]
         if not self._routers:
             raise UserError(f"routing: a model of type {model.config.model_type} has no experts; use routing=none")
+        self.sizes: tuple[int, int] = self._routers[0].sizes
+        """Experts of a router, and how many of them each token uses."""
         self._forced: torch.Tensor | None = None
         self._chosen: dict[int, torch.Tensor] = {}
 
@@ -85,6 +87,7 @@ class _Router:
         output = _probe(module)
         self.ids = next(i for i, value in enumerate(output) if not value.is_floating_point())
         self._weights = next(i for i, value in enumerate(output) if i not in (logits, self.ids))
+        self.sizes = output[logits].shape[-1], output[self.ids].shape[-1]
         weights, parts = output[self._weights], (output[logits], output[self.ids])
         self._rule = next((rule for rule in RULES if torch.equal(rule(*parts).to(weights), weights)), None)
 

@@ -4,6 +4,7 @@ The engine starts from the architecture alone, with placeholder weights: whateve
 """
 
 import gc
+import logging
 import os
 import tempfile
 import time
@@ -41,12 +42,19 @@ BROKEN = (
 class Engine:
     """One vLLM engine. Raises UserError where vLLM is missing, SamplerFailed where it cannot start.
 
-    `carrier` brings the weights from another process; without one they are this model's, handed over. `untie=False`
-    leaves a CPU engine's output head tied; `overrides` are further settings of `vllm.LLM`.
+    `carrier` brings the weights from another process; without one they are this model's, handed over. With `routes` its
+    outputs name the experts used (vllm_routes.py). `untie=False` leaves a CPU engine's output head tied; `overrides`
+    are further settings of `vllm.LLM`.
     """
 
     def __init__(
-        self, model: PreTrainedModel, conf: Any, carrier: str | None = None, untie: bool = True, **overrides: Any
+        self,
+        model: PreTrainedModel,
+        conf: Any,
+        carrier: str | None = None,
+        routes: bool = False,
+        untie: bool = True,
+        **overrides: Any,
     ) -> None:
         self._vllm, self._timeout = import_vllm(), conf.timeout
         self._model, self._carrier = model, carrier
@@ -55,7 +63,7 @@ class Engine:
         self._version = ""
         if model.device.type == "cpu":
             torch._dynamo.config.disable = True  # else the first response waits half a minute for one helper to compile
-        settings = engine_settings(model, conf) | overrides
+        settings = engine_settings(model, conf, routes) | overrides
         self.longest: int = settings["max_model_len"]
         """Longest prompt with its response [tokens]."""
         with _one_line("did not start"), silent():
@@ -122,8 +130,8 @@ class Engine:
         self._folder.cleanup()
 
 
-def engine_settings(model: PreTrainedModel, conf: Any) -> dict[str, Any]:
-    """What `vllm.LLM` is given beside the architecture."""
+def engine_settings(model: PreTrainedModel, conf: Any, routes: bool = False) -> dict[str, Any]:
+    """What `vllm.LLM` is given beside the architecture; `routes` where the engine can name the experts it used."""
     longest = getattr(model.config.get_text_config(), "max_position_embeddings", None) or conf.context
     shared = {
         "load_format": "dummy",
@@ -136,7 +144,7 @@ def engine_settings(model: PreTrainedModel, conf: Any) -> dict[str, Any]:
         "logprobs_mode": "processed_logprobs",
         "disable_log_stats": True,
         "seed": 0,
-    }
+    } | ({"enable_return_routed_experts": True} if routes else {})
     if model.device.type == "cpu":
         if conf.sleep:
             raise UserError(f"sampler.sleep={conf.sleep}: an engine on the CPU cannot sleep; use sampler.sleep=0")
@@ -158,6 +166,9 @@ def engine_settings(model: PreTrainedModel, conf: Any) -> dict[str, Any]:
 def import_vllm() -> Any:
     """The package. Raises UserError where it is missing or broken."""
     os.environ.update(ENVIRONMENT)
+    root = logging.getLogger()
+    if not root.handlers:  # else an experts' kernel, which logs by it, gives it one that repeats our lines
+        root.addHandler(logging.NullHandler())
     try:
         with silent():
             import vllm

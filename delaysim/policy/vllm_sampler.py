@@ -1,6 +1,7 @@
 """Sampling with vLLM in this process: one request per response, its seed a hash of whose response it is."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,24 +14,35 @@ from delaysim.policy.rollout import Ids, Response
 from delaysim.policy.sample import Decoding
 from delaysim.policy.sampler import Answer, Draw
 from delaysim.policy.vllm_engine import Engine
+from delaysim.policy.vllm_routes import mixture_of, routes_of_all
 from delaysim.rng import stream
+from delaysim.settings.routing import names_experts
 
 
 class VllmSampler:
     """A Sampler (delaysim/policy/sampler.py) whose engine has its own copy of the weights.
 
     With a `carrier` they come from another process, by `control`, and the first publish is that process's to ask for.
+    With `routes` responses name the experts used, where the engine can; their model must then have some.
     """
 
     elsewhere = False
 
     def __init__(
-        self, learner: PreTrainedModel, codec: Codec, conf: Any, carrier: str | None = None, **overrides: Any
+        self,
+        learner: PreTrainedModel,
+        codec: Codec,
+        conf: Any,
+        carrier: str | None = None,
+        routes: bool = False,
+        **overrides: Any,
     ) -> None:
         self._learner, self._conf = learner, conf
         self._batch = fixed_batch(codec.vocabulary)
         self._floor = conf.floor or max(FLOOR[kind] for kind in (conf.dtype or _kind(learner), _kind(learner)))
-        self._engine = Engine(learner, conf, carrier, **overrides)
+        mixture = mixture_of(learner) if routes else None
+        self._mixture = mixture if names_experts(learner.device.type, conf) else None
+        self._engine = Engine(learner, conf, carrier, self._mixture is not None, **overrides)
         self._asleep = False
         self.gap: float | None = None
         if carrier is not None:
@@ -45,7 +57,12 @@ class VllmSampler:
         self._require_room(prompts, decoding)
         params = _params(decoding, draw, len(prompts) * repeat)
         outputs = self._engine.generate([p.tolist() for p in prompts for _ in range(repeat)], params)
-        return [_response(output.outputs[0], decoding) for output in outputs]
+        responses = [_response(output.outputs[0], decoding) for output in outputs]
+        if self._mixture is None or not decoding.routes:
+            return responses
+        inputs = [len(prompts[i // repeat]) + len(response.tokens) - 1 for i, response in enumerate(responses)]
+        routes = routes_of_all([output.outputs[0].routed_experts for output in outputs], inputs, self._mixture)
+        return [replace(response, routes=experts) for response, experts in zip(responses, routes, strict=True)]
 
     def start(self, prompts: Sequence[Ids], repeat: int, decoding: Decoding, draw: Draw | None) -> Answer:
         responses = self.sample(prompts, repeat, decoding, draw)

@@ -33,8 +33,10 @@ def decoding_of(cfg: Config, policy: Policy) -> Decoding:
 
 def _with_sampler(cfg: Config, policy: Policy) -> Policy:
     if len(cfg.devices) == 1:
-        return with_sampler(policy, cfg.sampler)
+        return with_sampler(policy, cfg.sampler, routes=cfg.routing.watched)
     recompute = partial(rescored, cfg.learner, cfg.sampler.temperature, cfg.routing) if recomputes(cfg) else None
     waits = cfg.suite_name != MEASURED
-    seat = Seat(policy.codec, cfg.sampler, cfg.devices[1], cfg.threads, recompute, waits, carrier(cfg))
+    seat = Seat(
+        policy.codec, cfg.sampler, cfg.devices[1], cfg.threads, recompute, waits, carrier(cfg), cfg.routing.watched
+    )
     return replace(policy, own=RemoteSampler(policy.model, seat))

@@ -1,6 +1,7 @@
 """How a mixture of experts is routed: the settings. No torch."""
 
 from dataclasses import dataclass
+from typing import Any
 
 NONE, R2, R3 = REPLAYS = ("none", "r2", "r3")
 
@@ -21,3 +22,12 @@ class RoutingConf:
     def watched(self) -> bool:
         """Whether anybody needs to know who used which experts."""
         return self.record or self.replay != NONE
+
+
+def names_experts(device: str, sampler: Any) -> bool:
+    """Whether a vLLM engine on a device can say which experts it used (vllm/config/aux_output.py of 0.32).
+
+    It needs vLLM's second model runner, which a CPU lacks for want of Triton, and the prefix cache, by whose blocks the
+    experts of tokens that are not computed again are kept.
+    """
+    return device != "cpu" and bool(sampler.prefix_cache)

@@ -12,6 +12,7 @@ from delaysim.settings.bounds import above, at_least, between, one_of
 from delaysim.settings.config import Config
 from delaysim.settings.laws import lags
 from delaysim.settings.models import NO_EXPERTS, PretrainedModelConf, TinyModelConf, TinyMoeConf
+from delaysim.settings.routing import R3, names_experts
 from delaysim.settings.samplers import VllmSamplerConf
 from delaysim.settings.tasks import Gsm8kConf, SumsConf
 
@@ -113,6 +114,13 @@ def _routing(cfg: Config) -> None:
     if dense and (cfg.routing.watched or cfg.routing.lag):
         asked = "routing.lag" if cfg.routing.lag else f"routing={cfg.routing.replay}"
         raise UserError(f"{asked}: model=tiny has no experts; use model=tiny_moe, or drop it")
+    engine = isinstance(cfg.sampler, VllmSamplerConf) and cfg.routing.replay == R3
+    if engine and not names_experts(cfg.devices[-1], cfg.sampler):
+        without = "on a CPU" if cfg.devices[-1] == "cpu" else "with sampler.prefix_cache=false"
+        raise UserError(
+            f"routing=r3: vLLM {without} does not say which experts it used; use routing=r2, or sampler=hf, with "
+            "sampler.dtype=bfloat16 for one that computes apart"
+        )
 
 
 def _precision(cfg: Config) -> None:
