@@ -214,8 +214,10 @@ def _one_line(what: str) -> Iterator[None]:
 
 
 def reason(error: Exception) -> str:
-    """The first line of an error's text."""
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    """The first line of an error's text; of settings that vLLM refuses, what is wrong with the first."""
+    refused = getattr(error, "errors", None)
+    text = str(refused()[0]["msg"]) if type(error).__name__ == "ValidationError" and callable(refused) else str(error)
+    return next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
 
 
 @contextmanager
