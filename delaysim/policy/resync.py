@@ -18,6 +18,8 @@ SEQUENCES, LENGTH, DECODED = 4, 24, 2
 """Sequences of the fixed batch, tokens of each, and tokens that the sampler adds to each."""
 FLOOR = {"float32": 3e-4, "bfloat16": 1.0}
 """Largest difference allowed [nats], by the coarser precision of the two sides (docs/vllm.md has the measurements)."""
+FLOOR_OF_MIXTURES = {"float32": 3e-4, "bfloat16": 0.1}
+"""The same of the median over tokens: a token for which the two sides choose other experts may move by nats."""
 
 
 def fixed_batch(vocabulary: int) -> list[Ids]:
@@ -33,10 +35,17 @@ def learner_logp(model: PreTrainedModel, sequences: Sequence[Ids]) -> NDArray[np
     return scores.padded(len(rows), scores.logp).cpu().numpy()
 
 
-def require_same(gap: float, floor: float, version: int) -> None:
-    """Raise SamplerFailed where the two sides differ by more than the floor [nats]."""
+def floor_of(kinds: Sequence[str], experts: bool) -> float:
+    """The largest difference allowed between sides of these precisions; the largest median with `experts` [nats]."""
+    return max((FLOOR_OF_MIXTURES if experts else FLOOR)[kind] for kind in kinds)
+
+
+def require_same(differences: NDArray[np.float64], floor: float, version: int, experts: bool) -> None:
+    """Raise SamplerFailed where the two sides differ by more than the floor, in the median with `experts` [nats]."""
+    gap = float(np.median(differences) if experts else differences.max())
     if not (isfinite(gap) and gap <= floor):
         raise SamplerFailed(
             f"after version {version} was published the sampler's log-probabilities of a fixed batch differ from the "
-            f"learner's by {gap:.2g} nats, above sampler.floor={floor:g}: it computes with other weights"
+            f"learner's by {gap:.2g} nats{' in the median' if experts else ''}, above sampler.floor={floor:g}: it "
+            "computes with other weights"
         )

@@ -5,12 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from transformers import PreTrainedModel
 
 from delaysim.errors import SamplerFailed
 from delaysim.policy.codec import Codec
-from delaysim.policy.resync import DECODED, FLOOR, fixed_batch, learner_logp, require_same
+from delaysim.policy.resync import DECODED, fixed_batch, floor_of, learner_logp, require_same
 from delaysim.policy.rollout import Ids, Response
+from delaysim.policy.routing import routers
 from delaysim.policy.sample import Decoding
 from delaysim.policy.sampler import Answer, Draw
 from delaysim.policy.vllm_engine import Engine
@@ -39,7 +41,8 @@ class VllmSampler:
     ) -> None:
         self._learner, self._conf = learner, conf
         self._batch = fixed_batch(codec.vocabulary)
-        self._floor = conf.floor or max(FLOOR[kind] for kind in (conf.dtype or _kind(learner), _kind(learner)))
+        self._experts = bool(routers(learner))
+        self._floor = conf.floor or floor_of((conf.dtype or _kind(learner), _kind(learner)), self._experts)
         mixture = mixture_of(learner) if routes else None
         self._mixture = mixture if names_experts(learner.device.type, conf) else None
         self._engine = Engine(learner, conf, carrier, self._mixture is not None, **overrides)
@@ -78,8 +81,9 @@ class VllmSampler:
             self._engine.wake()
             self._asleep = False
         self._engine.publish(version)
-        self.gap = self._gap()
-        require_same(self.gap, self._floor, version)
+        differences = self._differences()
+        self.gap = float(differences.max())
+        require_same(differences, self._floor, version, self._experts)
 
     def control(self, call: str, *arguments: Any) -> None:
         """One of vLLM's calls that bring weights from another process (vllm_sender.py)."""
@@ -91,8 +95,8 @@ class VllmSampler:
     def close(self) -> None:
         self._engine.close()
 
-    def _gap(self) -> float:
-        """Prompt log-probabilities, and those of tokens decoded after them, against the learner's [nats]."""
+    def _differences(self) -> NDArray[np.float64]:
+        """Of prompt log-probabilities, and those of tokens decoded after them, against the learner's [nats]."""
         asked = {"temperature": 1.0, "prompt_logprobs": 0, "logprobs": 0, "max_tokens": DECODED, "ignore_eos": True}
         outputs = self._engine.generate(
             [ids.tolist() for ids in self._batch], [{**asked, "seed": i} for i in range(len(self._batch))]
@@ -103,7 +107,7 @@ class VllmSampler:
             [*_of(ids[1:], output.prompt_logprobs[1:]), *_of(new.token_ids, new.logprobs)]
             for ids, output, new in zip(self._batch, outputs, added, strict=True)
         ]
-        return float(np.abs(np.array(theirs) - learner_logp(self._learner, whole)).max())
+        return np.abs(np.array(theirs) - learner_logp(self._learner, whole))
 
     def _require_room(self, prompts: Sequence[Ids], decoding: Decoding) -> None:
         longest = max(map(len, prompts)) + decoding.max_new_tokens

@@ -22,8 +22,8 @@ from delaysim.settings.samplers import VllmSamplerConf
 pytestmark = pytest.mark.vllm
 DENSE = ("D=2", "updates=5", "evaluation.every=null", "sampler=vllm", "lr=3e-3", "learner.warmup=0")
 SHORT = (*DENSE, "model=tiny_moe")
-ROUNDING = 1e-5
-"""Both sides in float32 [nats]."""
+ROUNDING = 5e-5
+"""Both sides in float32, on log-probabilities down to -20 nats [nats]."""
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def test_engine_and_learner_agree_to_rounding(runs, name):
     assert len(updates) == 5
     assert all(0 < row["publish_gap"] < ROUNDING for row in updates)
     assert all(0 < row["mismatch_max"] < ROUNDING for row in updates)
-    assert all(row["mismatch_mean"] < ROUNDING / 10 for row in updates)
+    assert all(row["mismatch_mean"] < ROUNDING / 50 for row in updates)
 
 
 def test_r2_leaves_no_flip_between_launch_and_update(runs):
@@ -126,9 +126,7 @@ def test_vllm_refuses_to_name_experts_on_a_cpu():
     """Why `names_experts` says so; where this fails, an engine on a CPU can be asked."""
     model = build_model(TinyMoeConf()).eval()
     conf = VllmSamplerConf(max_new_tokens=8)
-    with pytest.raises(
-        SamplerFailed, match="Value error, AuxOutput Connector requires Model Runner V2"
-    ):
+    with pytest.raises(SamplerFailed, match="Value error, AuxOutput Connector requires Model Runner V2"):
         VllmSampler(model, CharacterCodec(), conf, enable_return_routed_experts=True)
 
 
@@ -139,3 +137,17 @@ def test_an_experts_kernel_does_not_make_every_line_appear_twice(monkeypatch):
     model = build_model(TinyMoeConf()).eval()
     with closing(VllmSampler(model, CharacterCodec(), VllmSamplerConf(max_new_tokens=8))):
         assert all(isinstance(handler, logging.NullHandler) for handler in root.handlers)
+
+
+def test_a_copy_in_bfloat16_is_judged_by_the_median(monkeypatch):
+    """The engine has the weights; then one layer's experts change places in the learner, and nothing is published."""
+    torch.manual_seed(0)
+    model = build_model(TinyMoeConf()).eval()
+    with closing(VllmSampler(model, CharacterCodec(), VllmSamplerConf(max_new_tokens=8, dtype="bfloat16"))) as sampler:
+        assert np.median(sampler._differences()) < sampler.gap / 5
+        with torch.no_grad():
+            down = model.model.layers[1].mlp.experts.down_proj
+            down.copy_(down.flip(0))
+        monkeypatch.setattr(sampler._engine, "publish", lambda version: None)
+        with pytest.raises(SamplerFailed, match=r"differ from the learner's by [\d.]+ nats in the median, above"):
+            sampler.publish(1)
