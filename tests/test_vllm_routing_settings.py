@@ -21,8 +21,8 @@ def test_r3_wants_an_engine_on_a_gpu(devices):
     with pytest.raises(UserError) as error:
         make_config(*GIVEN, "routing=r3", f"devices={devices}")
     assert str(error.value) == (
-        "routing=r3: vLLM on a CPU does not say which experts it used; use routing=r2, or sampler=hf, with "
-        "sampler.dtype=bfloat16 for one that computes apart"
+        "routing=r3: vLLM on a CPU does not say which experts it used; use routing=r2, or "
+        "sampler=hf sampler.dtype=bfloat16, which computes apart too"
     )
 
 

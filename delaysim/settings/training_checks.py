@@ -118,8 +118,8 @@ def _routing(cfg: Config) -> None:
     if engine and not names_experts(cfg.devices[-1], cfg.sampler):
         without = "on a CPU" if cfg.devices[-1] == "cpu" else "with sampler.prefix_cache=false"
         raise UserError(
-            f"routing=r3: vLLM {without} does not say which experts it used; use routing=r2, or sampler=hf, with "
-            "sampler.dtype=bfloat16 for one that computes apart"
+            f"routing=r3: vLLM {without} does not say which experts it used; use routing=r2, or "
+            "sampler=hf sampler.dtype=bfloat16, which computes apart too"
         )
 
 
