@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from settings import make_config
@@ -11,6 +12,7 @@ from delaysim.errors import UserError
 from delaysim.policy.vllm_engine import engine_settings
 from delaysim.settings.routing import names_experts
 from delaysim.settings.samplers import VllmSamplerConf
+from delaysim.train.flips import Flips
 
 GIVEN = ("model=tiny_moe", "sampler=vllm", "D=2")
 
@@ -59,3 +61,12 @@ def test_an_engine_is_asked_for_experts_from_its_start_or_never(device):
     assert asked.pop("enable_return_routed_experts") is True
     assert asked["enable_prefix_caching"], "without it vLLM does not start"
     assert asked == engine_settings(model, conf), "nothing for those who do not ask: it costs a copy at each step"
+
+
+def test_a_run_that_goes_on_without_its_gpu_compares_what_every_group_has():
+    """Waiting groups bring the experts of the engine that drew them, later ones none."""
+    same, other = (np.full((3, 2), flip, np.int8) for flip in (0, 1))
+    before, after = {"engine": [same], "drift": [other]}, {"drift": [same]}
+    for groups in ([before, after], [after, before]):
+        assert Flips(groups).update_columns() == {"flips_drift": 0.5, "flips_drift_tokens": 0.5}
+    assert Flips([before]).update_columns()["flips_engine"] == 0

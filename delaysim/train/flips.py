@@ -26,8 +26,8 @@ class Flips:
     by_group: Sequence[Mapping[str, Sequence[Compared]]]
 
     def update_columns(self) -> dict[str, float]:
-        """Columns of a row of `updates`."""
-        names = self.by_group[0]
+        """Columns of a row of `updates`, of what is compared in every group."""
+        names = [name for name in self.by_group[0] if all(name in group for group in self.by_group)]
         return _columns({name: [response for group in self.by_group for response in group[name]] for name in names})
 
     def group_columns(self) -> list[dict[str, float]]:
