@@ -76,7 +76,5 @@ def test_what_training_does_not_move_cannot_lag():
     for model in (mixture("Qwen3"), mixture()):
         if routers(model):
             add_adapters(model, LoraConf(targets=["q_proj"]), 2, 0)
-        with pytest.raises(
-            UserError, match="^routing.lag=2: training moves no router of this"
-        ):
+        with pytest.raises(UserError, match="training moves no router of this model"):
             Ring(model, 2)
