@@ -1,6 +1,7 @@
 """Runs of a mixture of experts: what they refuse, that they resume, and whose experts a late group replays."""
 
 import copy
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -116,6 +117,8 @@ def test_two_devices_record_what_one_does(base_cache, paid, tmp_path, overrides)
         cfg = small_config(*MOE, "updates=4", "D=2", *overrides, "routing.record=true", devices)
         assert run(cfg, tmp_path / name).state == "done"
     assert fingerprint(tmp_path / "one") == fingerprint(tmp_path / "two")
+    documented = (Path(__file__).parents[1] / "docs/records.md").read_text()
+    assert not [name for name in rows(tmp_path / "one", "updates", clocks=True)[0] if f"`{name}`" not in documented]
 
 
 class Watched:
