@@ -262,7 +262,7 @@ def test_older_weights_of_a_sampler_are_counted():
             ("clock.sync_every=2",),
             ("clock.sync_mode=background", "clock.sync_time=1"),
             ("routing.lag=2",),
-        )  # fmt: skip
+        )
     )
     weights = plain.weights
     assert (plain.lagging, every.lagging, background.lagging) == (0, weights, 2 * weights)
