@@ -255,13 +255,19 @@ def test_a_copy_in_bfloat16_is_counted_with_sampler_hf_too():
 def test_older_weights_of_a_sampler_are_counted():
     """Its own copy, and one of what is trained while it is on its way; both are in the checkpoint."""
     settings = ("model=qwen3_1b7", "task=gsm8k", "task.path=x", "lam=1")
-    plain, every, background = (
+    plain, every, background, routers = (
         footprint(make_config(*settings, *lag, suite="simulated_async"))
-        for lag in ((), ("clock.sync_every=2",), ("clock.sync_mode=background", "clock.sync_time=1"))
+        for lag in (
+            (),
+            ("clock.sync_every=2",),
+            ("clock.sync_mode=background", "clock.sync_time=1"),
+            ("routing.lag=2",),
+        )
     )
     weights = plain.weights
     assert (plain.lagging, every.lagging, background.lagging) == (0, weights, 2 * weights)
     assert every.learner - plain.learner == weights
+    assert (routers.lagging, routers.checkpoint) == (weights, plain.checkpoint)  # but for the routers, which are small
     assert (every.checkpoint - plain.checkpoint, background.checkpoint - plain.checkpoint) == (weights, 2 * weights)
 
 

@@ -4,18 +4,25 @@ import numpy as np
 import pytest
 
 from delaysim.policy.rollout import Group, Response
-from delaysim.run.pending import Pending
+from delaysim.run.pending import OPTIONAL, Pending
 
 
-def group(number, version=3, size=4, attempt=0):
+def group(number, version=3, size=4, attempt=0, more=()):
+    """`more`: what only some runs have of their responses."""
     rng = np.random.default_rng(number)
-    lengths = rng.integers(1, 9, size)
-    responses = tuple(
-        Response(rng.integers(0, 50_000, n).astype(np.int32), -rng.random(n, np.float32), bool(rng.integers(2)))
-        for n in lengths
-    )
     prompt = rng.integers(0, 50_000, rng.integers(1, 12)).astype(np.int32)
+    responses = tuple(_response(rng, n, len(prompt) + n - 1, more) for n in rng.integers(1, 9, size))
     return Group(number, version, prompt, responses, tuple(rng.random(size).tolist()), attempt)
+
+
+def _response(rng, length, inputs, more):
+    tokens, logp = rng.integers(0, 50_000, length).astype(np.int32), -rng.random(length, np.float32)
+    made = {
+        "recomputed": -rng.random(length, np.float32),
+        "routes": rng.integers(-1, 128, (inputs, 3, 2)).astype(np.int16),
+        "recomputed_routes": rng.integers(-1, 128, (inputs, 3, 2)).astype(np.int16),
+    }
+    return Response(tokens, logp, bool(rng.integers(2)), **{name: made[name] for name in more})
 
 
 def same(one, other):
@@ -31,9 +38,12 @@ def same(one, other):
     pairs = [(one.prompt, other.prompt)]
     for a, b in zip(one.responses, other.responses, strict=True):
         assert a.finished is b.finished
-        pairs += [(a.tokens, b.tokens), (a.logp, b.logp)]
+        pairs += [(getattr(a, name), getattr(b, name)) for name in ("tokens", "logp", *OPTIONAL)]
     for a, b in pairs:
-        assert a.dtype == b.dtype
+        assert (a is None) == (b is None)
+        if a is None:
+            continue
+        assert (a.dtype, a.shape) == (b.dtype, b.shape)
         assert a.tobytes() == b.tobytes()
 
 
@@ -52,9 +62,12 @@ def reopened(folder, wanted):
     return pending
 
 
+@pytest.mark.parametrize(
+    "more", [(), ("recomputed",), ("routes",), ("recomputed", "recomputed_routes"), OPTIONAL], ids="+".join
+)
 @pytest.mark.parametrize("size", [1, 2, 8])
-def test_groups_come_back_from_disk_as_they_were(folder, size):
-    chunks = [[group(i, version=i, size=size, attempt=i % 2) for i in chunk] for chunk in ((0, 1, 2), (3,))]
+def test_groups_come_back_from_disk_as_they_were(folder, size, more):
+    chunks = [[group(i, version=i, size=size, attempt=i % 2, more=more) for i in chunk] for chunk in ((0, 1, 2), (3,))]
     pending = Pending(folder)
     for chunk in chunks:
         pending.add(chunk)

@@ -123,6 +123,11 @@ def forced(
     return torch.from_numpy(table).to(device)
 
 
+def filled(routes: Routes, chosen: Routes) -> Routes:
+    """The experts that a pass used: those it was given, and where they are MISSING those that its routers chose."""
+    return np.where((routes == MISSING).any(-1, keepdims=True), chosen, routes)
+
+
 def split(experts: torch.Tensor, inputs: Mapping[int, NDArray[np.int64]]) -> dict[int, Routes]:
     """By row, of what a pass used [positions, layers, experts per token]."""
     table = experts.numpy()

@@ -32,6 +32,12 @@ class Policy:
         """The policy that draws what is trained on."""
         return self if self.lagging is None else self.lagging.policy
 
+    def publish(self, version: int) -> None:
+        """Samplers take the learner's weights over, but for one that the clock's syncs bring them to."""
+        self.sampler.publish(version)
+        if self.lagging is not None and self.lagging.follows:
+            self.lagging.arrive(version)
+
     def close(self) -> None:
         """Give the samplers' memory and processes back."""
         for policy in {id(policy): policy for policy in (self, self.generating)}.values():

@@ -5,9 +5,10 @@ are gathered from the live router's softmax over all experts, so that a forced e
 its gradient (docs/moe.md).
 """
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import torch
@@ -17,7 +18,9 @@ from transformers.utils.output_capturing import OutputRecorder
 from delaysim.errors import UserError
 
 MISSING = -1
-"""Stands for an expert that is not known: the router chooses for itself."""
+"""Stands for an expert that is not known: there the router chooses all of them for itself."""
+Rule = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+"""Weights of the experts chosen [positions, experts per token], from all logits [positions, experts] and the ids."""
 
 
 class Routing:
@@ -26,7 +29,10 @@ class Routing:
     def __init__(self, model: PreTrainedModel) -> None:
         self._routers = [_Router(module, logits) for module, logits in routers(model)]
         if not self._routers:
-            raise UserError(f"routing: a model of type {model.config.model_type} has no experts; use routing=none")
+            raise UserError(
+                f"routing: a model of type {model.config.model_type} has no experts; "
+                "use routing=none and drop routing.lag and routing.record"
+            )
         self.sizes: tuple[int, int] = self._routers[0].sizes
         """Experts of a router, and how many of them each token uses."""
         self._forced: torch.Tensor | None = None
@@ -47,13 +53,19 @@ class Routing:
     def force(self, experts: torch.Tensor | None) -> None:
         """Use these experts [positions, layers, experts per token] in the next passes, but where they are MISSING.
 
-        Positions are those of a pass, flattened. None lets the routers choose. Raises UserError where the model does
-        not weigh its experts by a softmax of the logits.
+        Positions are those of a pass, flattened. None lets the routers choose. Raises ValueError where there are not as
+        many layers, and a pass where its positions are others; UserError like `require_known_weights`.
         """
         if experts is not None:
-            for router in self._routers:
-                router.require_known_weights()
+            self.require_known_weights()
+            if experts.dim() != 3 or experts.shape[1] != len(self._routers):
+                raise ValueError(f"experts of shape {tuple(experts.shape)} for {len(self._routers)} layers")
         self._forced = experts
+
+    def require_known_weights(self) -> None:
+        """Raise UserError where the model does not weigh its experts by a softmax of the logits."""
+        for router in self._routers:
+            router.require_known_weights()
 
     def chosen(self) -> torch.Tensor:
         """[positions, layers, experts per token] what the live routers chose in the last pass, forced or not."""
@@ -88,8 +100,13 @@ class _Router:
         self.ids = next(i for i, value in enumerate(output) if not value.is_floating_point())
         self._weights = next(i for i, value in enumerate(output) if i not in (logits, self.ids))
         self.sizes = output[logits].shape[-1], output[self.ids].shape[-1]
-        weights, parts = output[self._weights], (output[logits], output[self.ids])
-        self._rule = next((rule for rule in RULES if torch.equal(rule(*parts).to(weights), weights)), None)
+
+    @cached_property
+    def _rule(self) -> Rule | None:
+        """How it weighs the experts it chose. Told in float32: rounded to bfloat16, two rules can look the same."""
+        output = _probe(copy.deepcopy(self.module).float())
+        logits, weights, ids = (output[i] for i in (self._logits, self._weights, self.ids))
+        return next((rule for rule in RULES if torch.equal(rule(logits, ids), weights)), None)
 
     def require_known_weights(self) -> None:
         if self._rule is None:
@@ -106,7 +123,7 @@ class _Router:
                 f"experts for {tuple(forced.shape)} positions and choices, the pass has {tuple(ids.shape)}"
             )
         assert self._rule is not None
-        ids = torch.where(forced == MISSING, ids, forced)
+        ids = torch.where((forced == MISSING).any(-1, keepdim=True), ids, forced)
         new = list(output)
         new[self.ids], new[self._weights] = ids, self._rule(logits, ids).to(output[self._weights].dtype)
         return tuple(new)
@@ -125,13 +142,14 @@ def _probe(router: Any) -> tuple[torch.Tensor, ...]:
     """A router's output for a few vectors. Raises UserError where it has no expert ids."""
     generator = torch.Generator().manual_seed(0)
     weight = next(router.parameters())
-    output = router(torch.randn(64, weight.shape[-1], generator=generator).to(weight))
+    with torch.autocast(weight.device.type, enabled=False):
+        output = router(torch.randn(64, weight.shape[-1], generator=generator).to(weight))
     if not isinstance(output, tuple) or all(value.is_floating_point() for value in output):
         raise UserError(f"routing: {type(router).__name__} does not return the experts it chooses; use routing=none")
     return output
 
 
-# How families weigh the experts they chose: [positions, experts per token].
+# How families weigh the experts they chose.
 
 
 def _of_all(logits: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
@@ -148,7 +166,7 @@ def _among_chosen(logits: torch.Tensor, ids: torch.Tensor) -> torch.Tensor:
     return logits.gather(-1, ids).softmax(-1)
 
 
-RULES: Sequence[Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = (_of_all, _of_all_renormalised, _among_chosen)
+RULES: Sequence[Rule] = (_of_all, _of_all_renormalised, _among_chosen)
 
 
 @contextmanager

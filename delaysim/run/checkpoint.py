@@ -11,7 +11,6 @@ from transformers import PreTrainedModel
 
 from delaysim.errors import RunFailed
 from delaysim.files import read_json, write_json
-from delaysim.policy.lagging import FILES as LAGGING
 from delaysim.policy.lagging import Lagging
 from delaysim.tensors import load_shards, save_shards
 from delaysim.train.gradient import trained
@@ -95,7 +94,7 @@ class Checkpoints:
             return
         folder = self._run / pointer.weights
         with _readable(folder):
-            files = {stem: load_shards(folder, stem) for stem in LAGGING}
+            files = {stem: load_shards(folder, stem) for stem in lagging.files}
             lagging.load(pointer.update, {stem: _together(shards) for stem, shards in files.items()})
 
 

@@ -191,7 +191,7 @@ class Experiment:
 
     def _publish(self) -> None:
         with self.watch.time("publish"):
-            self.policy.sampler.publish(self._version)
+            self.policy.publish(self._version)
 
     def _of_sampler(self) -> dict[str, float]:
         """What a sampler with weights of its own says of the last update."""

@@ -115,7 +115,7 @@ def footprint(cfg: Config) -> Footprint | None:
         logits=_logits(cfg, shape, frozen=rank is not None, number=number),
         own=kept * (sampled_in or 0),
         kv_cache=_cached_token(shape, sampled_in or number) * _sampled_tokens(cfg),
-        checkpoint=(3 + behind) * trained * trained_number + remembered,
+        checkpoint=(3 + (0 if cfg.routing.lag else behind)) * trained * trained_number + remembered,
         parameters=kept,
         trained=trained,
     )

@@ -1,5 +1,6 @@
 """The pilot: groups sampled from the base policy to learn its lengths, never trained on, cached beside the base."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,8 +10,9 @@ from numpy.typing import NDArray
 from delaysim.files import digest, read_json, write_json
 from delaysim.policy.base import cached
 from delaysim.policy.model import Policy
-from delaysim.run.experiment import Watcher, decoding_of
+from delaysim.run.experiment import Watcher
 from delaysim.run.rollouts import Rollouts, Stream
+from delaysim.run.sampling import decoding_of
 from delaysim.run.stopwatch import Stopwatch
 from delaysim.settings.config import Config
 from delaysim.settings.identity import identity
@@ -31,7 +33,8 @@ def pilot_lengths(cfg: Config, policy: Policy, task: Task, watcher: Watcher) -> 
 
 def _measure(cfg: Config, policy: Policy, task: Task, folder: Path, watcher: Watcher) -> None:
     stream = Stream(cfg.model.seed, "pilot", FIRST_GROUP)
-    rollouts = Rollouts(policy, task, decoding_of(cfg, policy), stream, cfg.G, cfg.sampler.chunk, Stopwatch())
+    decoding = replace(decoding_of(cfg, policy), routes=False)
+    rollouts = Rollouts(policy, task, decoding, stream, cfg.G, cfg.sampler.chunk, Stopwatch())
     lengths: list[list[int]] = []
     for chunk in rollouts.chunks(range(cfg.clock.pilot)):
         lengths += [group.lengths for group in rollouts.generate(chunk, 0)]

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from functools import partial
 
-from delaysim.policy.lagging import Lagging
+from delaysim.policy.lagging import Lagging, Ring
 from delaysim.policy.model import Policy, with_sampler
 from delaysim.policy.remote import RemoteSampler, Seat
 from delaysim.policy.sample import Decoding
@@ -21,7 +21,8 @@ def with_samplers(cfg: Config, policy: Policy) -> Policy:
     """
     if not lags(cfg):
         return _with_sampler(cfg, policy)
-    lagging = Lagging(policy.model, lambda own: _with_sampler(cfg, Policy(own, policy.codec)))
+    routers = Ring(policy.model, cfg.routing.lag) if cfg.routing.lag else None
+    lagging = Lagging(policy.model, lambda own: _with_sampler(cfg, Policy(own, policy.codec)), routers)
     return replace(with_sampler(policy, cfg.sampler), lagging=lagging)
 
 

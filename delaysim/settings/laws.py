@@ -44,7 +44,12 @@ def law_of(cfg: Config, pilot: Callable[[], ArrayLike]) -> Law:
 
 
 def lags(cfg: Config) -> bool:
-    """Whether the sampler's weights can be older than the learner's."""
+    """Whether the sampler's weights, or those of its routers, can be older than the learner's."""
+    return syncs_late(cfg) or cfg.routing.lag > 0
+
+
+def syncs_late(cfg: Config) -> bool:
+    """Whether the clock brings weights to the sampler later than they are published."""
     clock = cfg.clock
     return clock.sync_every > 1 or (clock.sync_mode == "background" and to_ticks(clock.sync_time) > 0)
 

@@ -10,9 +10,9 @@ from delaysim.estimators.advantage import NEEDS_GROUP
 from delaysim.estimators.interface import dial
 from delaysim.settings.bounds import above, at_least, between, one_of
 from delaysim.settings.config import Config
-from delaysim.settings.laws import lags
+from delaysim.settings.laws import syncs_late
 from delaysim.settings.models import NO_EXPERTS, PretrainedModelConf, TinyModelConf, TinyMoeConf
-from delaysim.settings.routing import R3, names_experts
+from delaysim.settings.routing import NONE, R3, names_experts
 from delaysim.settings.samplers import VllmSamplerConf
 from delaysim.settings.tasks import Gsm8kConf, SumsConf
 
@@ -56,9 +56,10 @@ def check_training(cfg: Config) -> None:
             f"sampler.temperature={cfg.sampler.temperature:g}: training samples its responses; "
             "give a temperature > 0, e.g. 1"
         )
+    _routing(cfg)
     if isinstance(cfg.sampler, VllmSamplerConf):
         check_vllm(cfg.sampler)
-        if lags(cfg):
+        if syncs_late(cfg):
             raise UserError(
                 "sampler=vllm: draws with the learner's weights of now, but clock.sync_every or a sync in the "
                 "background makes it lag behind; use sampler=hf, or clock.sync_every=1 clock.sync_mode=blocking"
@@ -77,7 +78,6 @@ def check_training(cfg: Config) -> None:
     _task(cfg.task)
     if cfg.plan.memory_gb is not None:
         above("plan.memory_gb", cfg.plan.memory_gb, 0)
-    _routing(cfg)
     if cfg.task.kind == "chain" and not 2 <= cfg.task.min_terms <= cfg.task.max_terms <= 12:
         raise UserError(
             f"task.min_terms={cfg.task.min_terms} task.max_terms={cfg.task.max_terms}: "
@@ -111,15 +111,36 @@ def check_vllm(conf: VllmSamplerConf) -> None:
 def _routing(cfg: Config) -> None:
     at_least("routing.lag", cfg.routing.lag, 0)
     dense = isinstance(cfg.model, TinyModelConf) and not isinstance(cfg.model, TinyMoeConf)
-    if dense and (cfg.routing.watched or cfg.routing.lag):
-        asked = "routing.lag" if cfg.routing.lag else f"routing={cfg.routing.replay}"
-        raise UserError(f"{asked}: model=tiny has no experts; use model=tiny_moe, or drop it")
+    asked = {
+        f"routing={cfg.routing.replay}": cfg.routing.replay != NONE,
+        f"routing.lag={cfg.routing.lag}": cfg.routing.lag > 0,
+        "routing.record=true": cfg.routing.record,
+    }
+    if dense and any(asked.values()):
+        first = next(name for name, given in asked.items() if given)
+        raise UserError(f"{first}: model=tiny has no experts; use model=tiny_moe, or drop it")
+    if cfg.routing.lag:
+        _routers_lag(cfg)
     engine = isinstance(cfg.sampler, VllmSamplerConf) and cfg.routing.replay == R3
     if engine and not names_experts(cfg.devices[-1], cfg.sampler):
         without = "on a CPU" if cfg.devices[-1] == "cpu" else "with sampler.prefix_cache=false"
         raise UserError(
             f"routing=r3: vLLM {without} does not say which experts it used; use routing=r2, or "
             "sampler=hf sampler.dtype=bfloat16, which computes apart too"
+        )
+
+
+def _routers_lag(cfg: Config) -> None:
+    """The sampler's routers lag behind weights that are the learner's of now."""
+    if isinstance(cfg.sampler, VllmSamplerConf):
+        raise UserError(
+            f"routing.lag={cfg.routing.lag}: sampler=vllm draws with the learner's weights of now; "
+            "use sampler=hf, or drop routing.lag"
+        )
+    if syncs_late(cfg):
+        raise UserError(
+            f"routing.lag={cfg.routing.lag}: with clock.sync_every or a sync in the background all of the sampler lags "
+            "behind; use clock.sync_every=1 clock.sync_mode=blocking, or drop routing.lag"
         )
 
 

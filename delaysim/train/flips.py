@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from delaysim.policy.layout import Row
+from delaysim.policy.layout import Row, filled
 from delaysim.policy.rollout import Group, Response, Routes
 from delaysim.policy.routing import MISSING
 from delaysim.settings.routing import R2, R3
@@ -26,9 +26,9 @@ class Flips:
     by_group: Sequence[Mapping[str, Sequence[Compared]]]
 
     def update_columns(self) -> dict[str, float]:
-        """Columns of a row of `updates`, of what is compared in every group."""
-        names = [name for name in self.by_group[0] if all(name in group for group in self.by_group)]
-        return _columns({name: [response for group in self.by_group for response in group[name]] for name in names})
+        """Columns of a row of `updates`."""
+        names = dict.fromkeys(name for group in self.by_group for name in group)
+        return _columns({name: [r for group in self.by_group for r in group.get(name, ())] for name in names})
 
     def group_columns(self) -> list[dict[str, float]]:
         """The same of each group, columns of the rows of `groups`."""
@@ -63,7 +63,7 @@ def compared(a: Routes, b: Routes) -> Compared:
 
 
 def _pairs(response: Response, row: Row, chosen: Routes) -> Iterator[tuple[str, Compared]]:
-    used = chosen if row.routes is None else np.where(row.routes == MISSING, chosen, row.routes)
+    used = chosen if row.routes is None else filled(row.routes, chosen)
     sampler, launch = response.routes, response.recomputed_routes
     size = len(response.tokens)
     for name, a, b in (

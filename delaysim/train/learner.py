@@ -18,9 +18,9 @@ from delaysim.policy.rollout import Group
 from delaysim.policy.routing import Routing, watching
 from delaysim.policy.sample import Decoding
 from delaysim.policy.score import Scores, together
-from delaysim.settings.behaviour import RECOMPUTED
+from delaysim.settings.behaviour import RECOMPUTED, SAMPLER
 from delaysim.settings.config import LearnerConf
-from delaysim.settings.routing import RoutingConf
+from delaysim.settings.routing import NONE, RoutingConf
 from delaysim.train.behaviour import Mismatch, mismatch_of
 from delaysim.train.flips import Flips, flips_of, replayed
 from delaysim.train.gradient import NO_RULE, Gradient, Rule, trained
@@ -88,8 +88,8 @@ class Learner:
         """`updates` of the whole run, for a learning rate that falls."""
         self.model, self._estimator, self._rule, self._conf = model, estimator, rule, conf
         self._longest, self._updates, self._behaviour = decoding.max_new_tokens, updates, behaviour
-        self._replay = routing.replay
-        self._routing = Routing(model) if routing.watched else None
+        self._replay, self._same_at_0 = routing.replay, behaviour != SAMPLER and routing.lag == 0
+        self._routing = _watched(model, routing)
         self._scorer = Scorer(model, conf, decoding.temperature, self._routing)
         kept = replace(conf, gradient_checkpointing=False)  # no gradients go through it
         self._reference = Scorer(base_of(model), kept, decoding.temperature) if conf.kl > 0 else None
@@ -163,7 +163,7 @@ class Learner:
         return scores, self._as_seen(work, scores), kappa
 
     def _as_seen(self, work: "_Work", scores: Scores) -> base.GroupBatch:
-        return scored(work.unseen, _laid_out(scores, work.unseen), self._behaviour)
+        return scored(work.unseen, _laid_out(scores, work.unseen), self._same_at_0)
 
     def _reference_logp(self, rows: Sequence[Row], batch: base.GroupBatch) -> torch.Tensor | None:
         if self._reference is None:
@@ -249,6 +249,14 @@ class _Work:
 
 _Seen = tuple[Scores, base.GroupBatch, torch.Tensor]
 """Of a whole mini-batch: scores, what the estimator saw, its coefficients."""
+
+
+def _watched(model: PreTrainedModel, conf: RoutingConf) -> Routing | None:
+    """The model's routers, where an update records or replays experts. Raises UserError where it cannot."""
+    routing = Routing(model) if conf.watched else None
+    if routing is not None and conf.replay != NONE:
+        routing.require_known_weights()
+    return routing
 
 
 def _laid_out(scores: Scores, like: base.GroupBatch) -> torch.Tensor:

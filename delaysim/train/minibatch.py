@@ -8,7 +8,6 @@ import torch
 from delaysim.estimators.advantage import advantages
 from delaysim.estimators.base import GroupBatch
 from delaysim.policy.rollout import Group
-from delaysim.settings.behaviour import SAMPLER
 from delaysim.train.behaviour import behaviour_of
 
 
@@ -34,12 +33,12 @@ def again(first: GroupBatch, advantage: str) -> GroupBatch:
     return replace(first, proximal=first.logp, advantages=advantages(first.rewards, advantage, first.lengths))
 
 
-def scored(batch: GroupBatch, logp: torch.Tensor, behaviour: str) -> GroupBatch:
-    """With the current log-probabilities [B, G, T].
+def scored(batch: GroupBatch, logp: torch.Tensor, same_at_0: bool) -> GroupBatch:
+    """With the current log-probabilities [B, G, T]; at delay 0, at the first step, they are the behaviour's too.
 
-    At delay 0, at the first step, they are the behaviour's too, unless the sampler's own are asked for.
+    Not without `same_at_0`: the sampler's own are asked for, or it has other weights than the learner.
     """
-    fresh = _fresh(batch) & (batch.proximal is None and behaviour != SAMPLER)
+    fresh = _fresh(batch) & (batch.proximal is None and same_at_0)
     return replace(batch, logp=logp, behaviour=torch.where(fresh, logp, batch.behaviour))
 
 

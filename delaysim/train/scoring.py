@@ -9,9 +9,10 @@ from transformers import PreTrainedModel
 from transformers.modeling_layers import GradientCheckpointingLayer
 
 from delaysim.errors import UserError
-from delaysim.policy.layout import Pack, Row
+from delaysim.policy.layout import Pack, Row, filled
 from delaysim.policy.precision import autocast
 from delaysim.policy.rescore import Rescored
+from delaysim.policy.rollout import Routes
 from delaysim.policy.routing import Routing, watching
 from delaysim.policy.score import Scores, buckets, score_packs, together
 from delaysim.settings.config import LearnerConf
@@ -64,9 +65,12 @@ def rescored(
         scores = scorer.score(rows, scorer.micro_batches(rows))
     table = scores.padded(len(rows), scores.logp.float()).cpu().numpy()
     return [
-        Rescored(table[i, : len(row.response)].copy(), scores.chosen.get(i) if row.routes is None else row.routes)
-        for i, row in enumerate(rows)
+        Rescored(table[i, : len(row.response)].copy(), _used(row, scores.chosen.get(i))) for i, row in enumerate(rows)
     ]
+
+
+def _used(row: Row, chosen: Routes | None) -> Routes | None:
+    return chosen if row.routes is None or chosen is None else filled(row.routes, chosen)
 
 
 def _enable_recomputing(model: PreTrainedModel, routing: Routing | None) -> None:
