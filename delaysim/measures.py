@@ -73,11 +73,16 @@ def plain(batch: GroupBatch, level: str) -> Tensor:
     return batch.mask if level == "none" else batch.rho.unsqueeze(-1)
 
 
-def touched(batch: GroupBatch, kappa: Tensor, level: str) -> Tensor:
-    """[B, G] tokens of a response whose coefficient is not their plain ratio, by more than TOUCHED of it."""
+def off(batch: GroupBatch, kappa: Tensor, level: str) -> Tensor:
+    """[B, G, T] tokens whose coefficient is not their plain ratio, by more than TOUCHED of it."""
     ratio = plain(batch, level)
     beyond = (kappa - ratio).abs_().sub_(ratio, alpha=TOUCHED)  # in place: screening spends a third of its time here
-    return ((beyond > 0) & batch.present).sum(-1)
+    return (beyond > 0) & batch.present
+
+
+def touched(batch: GroupBatch, kappa: Tensor, level: str) -> Tensor:
+    """[B, G] how many tokens of a response these are."""
+    return off(batch, kappa, level).sum(-1)
 
 
 def kept(batch: GroupBatch, kappa: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ from keyword import iskeyword
 
 COMMANDS = (
     "status", "resume", "theory", "check-estimator", "compare", "budget", "bias", "predict", "report", "screen",
-    "timeline", "evaluate", "import", "export", "grade", "audit-verifier", "validate",
+    "timeline", "evaluate", "import", "export", "grade", "audit-verifier", "validate", "moe-noise",
 )  # fmt: skip
 """What a first word can be; its module is imported only when it is."""
 

@@ -1,0 +1,51 @@
+"""The text that is learned and scored: a first-order Markov chain. No torch."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from delaysim.moe_noise.setting import GROUP, VOCABULARY
+from delaysim.rng import stream
+
+CONCENTRATION = 0.3
+"""Of the Dirichlet law of each token's successors: a few are likely, none is impossible."""
+
+Tokens = NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class MarkovChain:
+    """The same for the same seed."""
+
+    seed: int
+
+    def draw(self, name: str, key: int, sequences: int, length: int) -> Tokens:
+        """[sequences, length] from stream `name` at `key`; the first token is uniform."""
+        rng = stream(self.seed, name, key)
+        uniform = rng.random((sequences, length))
+        tokens = np.empty((sequences, length), np.int32)
+        tokens[:, 0] = uniform[:, 0] * VOCABULARY
+        cumulated = self.successors().cumsum(1)
+        for t in range(1, length):
+            below = cumulated[tokens[:, t - 1], :-1] <= uniform[:, t, None]
+            tokens[:, t] = below.sum(1)
+        return tokens
+
+    def successors(self) -> NDArray[np.float64]:
+        """[token, next token] probabilities."""
+        rng = stream(self.seed, "moe_noise/successors")
+        found: NDArray[np.float64] = rng.dirichlet(np.full(VOCABULARY, CONCENTRATION), VOCABULARY)
+        return found
+
+    def advantages(self, responses: Iterable[Tokens]) -> NDArray[np.float64]:
+        """[groups, G] rewards, normalised by group with mean and standard deviation."""
+        rewarded = self.rewarded()
+        rewards = np.array([rewarded[response].mean() for response in responses]).reshape(-1, GROUP)
+        return (rewards - rewards.mean(1, keepdims=True)) / (rewards.std(1, ddof=1, keepdims=True) + 1e-4)
+
+    def rewarded(self) -> NDArray[np.bool_]:
+        """[token] half of the vocabulary: the policy gradient's reward is the share of such tokens."""
+        rng = stream(self.seed, "moe_noise/rewarded")
+        return rng.permutation(VOCABULARY) < VOCABULARY // 2

@@ -1,0 +1,60 @@
+"""How the spread of a log-ratio goes with the length it is averaged or summed over. No torch."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from delaysim.analysis.stats import bootstrap
+from delaysim.moe_noise.parts import Array
+from delaysim.rng import stream
+
+SHORTEST = 8
+"""[tokens]; below it the tails of single tokens rule."""
+
+
+class Slope(NamedTuple):
+    """Of log standard deviation against log length, with its bootstrap interval over sequences."""
+
+    value: float
+    low: float
+    high: float
+
+    def of_sum(self) -> "Slope":
+        """The same of the sum in place of the mean: a sum of n is n times their mean."""
+        return Slope(*(value + 1 for value in self))
+
+
+def lengths(longest: int) -> list[int]:
+    """The longest, its half, its quarter, ... ascending."""
+    found = [longest]
+    while found[0] // 2 >= SHORTEST:
+        found.insert(0, found[0] // 2)
+    return found
+
+
+def slope_of_mean(log_ratio: Array, seed: int) -> Slope | None:
+    """Of the mean of n consecutive tokens, log_ratio [sequences, T]: -1/2 for noise that is independent by token.
+
+    The blocks of a sequence are drawn together. None where the log-ratio does not vary.
+    """
+    sizes = lengths(log_ratio.shape[1])
+    moments = np.stack([_moments(log_ratio, size) for size in sizes])
+    if not np.ptp(log_ratio) > 0:
+        return None
+    design = np.log(sizes) - np.mean(np.log(sizes))
+
+    def fitted(means: Array) -> Array:
+        variance = np.maximum(means[..., 1] - means[..., 0] ** 2, np.finfo(float).tiny)
+        return 0.5 * np.log(variance) @ design / (design @ design)
+
+    cells = moments.transpose(0, 2, 1)[:, :, None, :]
+    found = bootstrap(cells, fitted, stream(seed, "moe_noise/bootstrap"), method="bca")  # a spread's resamples are low
+    return Slope(found.value, found.low, found.high)
+
+
+def _moments(log_ratio: Array, size: int) -> Array:
+    """[sequences, 2] mean and mean square of the means of a sequence's blocks of this size."""
+    sequences, longest = log_ratio.shape
+    blocks = longest // size
+    means = log_ratio[:, : blocks * size].reshape(sequences, blocks, size).mean(-1)
+    return np.stack([means.mean(1), (means**2).mean(1)], 1)
