@@ -113,6 +113,7 @@ def test_debug_shows_the_traceback(delaysim, monkeypatch):
         ("grade", "--help"),
         ("audit-verifier", "--help"),
         ("validate", "--help"),
+        ("moe-noise", "--help"),
     ],
     ids=" ".join,
 )

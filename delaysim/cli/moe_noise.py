@@ -39,7 +39,7 @@ def moe_noise(arguments: list[str]) -> int:
         def progress(what: str, done: int, of: int) -> None:
             status.update(f"{what} {done} of {of}" if of else what)
 
-        found = list(experiment(setting, options.seeds, progress))
+        found = list(experiment(setting, sorted(set(options.seeds)), progress))
     if options.format == "csv":
         write_csv(found, sys.stdout)
     elif options.format == "json":
@@ -72,8 +72,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _setting(options: argparse.Namespace) -> Setting:
-    seeds, delays = sorted(set(options.seeds)), sorted(set(options.delays))
-    if seeds[0] < 0 or delays[0] < 0:
+    delays = sorted(set(options.delays))
+    if min(*options.seeds, *delays) < 0:
         raise UserError("--seeds, --delays: give whole numbers from 0")
     if options.length < SHORTEST:
         raise UserError(f"--length {options.length}: slopes need {SHORTEST} tokens or more")

@@ -11,6 +11,8 @@ from delaysim.rng import stream
 
 CONCENTRATION = 0.3
 """Of the Dirichlet law of each token's successors: a few are likely, none is impossible."""
+TOPICS, STAY = 4, 0.98
+"""Tokens belong to topics, and text stays in one for some 50 tokens: sequences differ, as they do in real text."""
 
 Tokens = NDArray[np.int32]
 
@@ -36,16 +38,18 @@ class MarkovChain:
     def successors(self) -> NDArray[np.float64]:
         """[token, next token] probabilities."""
         rng = stream(self.seed, "moe_noise/successors")
-        found: NDArray[np.float64] = rng.dirichlet(np.full(VOCABULARY, CONCENTRATION), VOCABULARY)
-        return found
+        weights = rng.gamma(CONCENTRATION, size=(VOCABULARY, VOCABULARY))
+        topic = np.arange(VOCABULARY) % TOPICS
+        within = np.where(topic[:, None] == topic, weights, 0)
+        return STAY * within / within.sum(1, keepdims=True) + (1 - STAY) * weights / weights.sum(1, keepdims=True)
 
     def advantages(self, responses: Iterable[Tokens]) -> NDArray[np.float64]:
-        """[groups, G] rewards, normalised by group with mean and standard deviation."""
+        """[groups, G] rewards, normalised by group: 1 where a response ends with a rewarded token."""
         rewarded = self.rewarded()
-        rewards = np.array([rewarded[response].mean() for response in responses]).reshape(-1, GROUP)
+        rewards = np.array([float(rewarded[response[-1]]) for response in responses]).reshape(-1, GROUP)
         return (rewards - rewards.mean(1, keepdims=True)) / (rewards.std(1, ddof=1, keepdims=True) + 1e-4)
 
     def rewarded(self) -> NDArray[np.bool_]:
-        """[token] half of the vocabulary: the policy gradient's reward is the share of such tokens."""
+        """[token] half of the vocabulary."""
         rng = stream(self.seed, "moe_noise/rewarded")
         return rng.permutation(VOCABULARY) < VOCABULARY // 2

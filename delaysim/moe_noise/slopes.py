@@ -12,6 +12,10 @@ SHORTEST = 8
 """[tokens]; below it the tails of single tokens rule."""
 
 
+DRAWS = 2000
+"""Resamples of an interval."""
+
+
 class Slope(NamedTuple):
     """Of log standard deviation against log length, with its bootstrap interval over sequences."""
 
@@ -48,7 +52,9 @@ def slope_of_mean(log_ratio: Array, seed: int) -> Slope | None:
         return 0.5 * np.log(variance) @ design / (design @ design)
 
     cells = moments.transpose(0, 2, 1)[:, :, None, :]
-    found = bootstrap(cells, fitted, stream(seed, "moe_noise/bootstrap"), method="bca")  # a spread's resamples are low
+    found = bootstrap(
+        cells, fitted, stream(seed, "moe_noise/bootstrap"), DRAWS, method="bca"
+    )  # resampled spreads are low
     return Slope(found.value, found.low, found.high)
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from delaysim.moe_noise.slopes import lengths, slope_of_mean
@@ -37,7 +37,7 @@ def test_a_random_walk_of_log_ratios_has_the_slope_of_its_closed_form():
     n = np.array(lengths(512))
     expected = np.polyfit(np.log(n), 0.5 * np.log((512 - n) / 2 + (n + 1) * (2 * n + 1) / (6 * n)), 1)[0]
     assert -0.06 < expected < -0.02
-    assert slope_of_mean(noise(3, 2000, 512).cumsum(1), 0).value == pytest.approx(expected, abs=0.01)
+    assert slope_of_mean(noise(3, 400, 512).cumsum(1), 0).value == pytest.approx(expected, abs=0.02)
 
 
 def test_drift_shared_by_a_sequence_does_not_average_out():
@@ -49,6 +49,7 @@ def test_drift_shared_by_a_sequence_does_not_average_out():
 
 
 @given(st.floats(-3, 3), st.floats(0.01, 100))
+@settings(max_examples=20, deadline=None)
 def test_a_slope_knows_neither_offset_nor_scale(offset, scale):
     table = noise(6, 16, 64)
     assert slope_of_mean(scale * table + offset * scale, 0).value == pytest.approx(
