@@ -22,19 +22,20 @@ def reading(found: Sequence["Found"], length: int) -> Iterator[str]:
 
     if mean(found, "slope_routing_mean") is None:
         return
+    yield f"D={found[0].delay}, {length} tokens: what routing noise does"
     yield (
-        f"D={found[0].delay}: routing noise goes as T^{value('slope_routing_mean'):+.2f} in the sequence mean, as "
-        f"T^{value('slope_routing_product'):+.2f} in the product: std {value('std_routing_product'):.2f} at {length} "
-        "tokens."
+        f"  std goes as T^{value('slope_routing_mean'):+.2f} in the sequence mean, as "
+        f"T^{value('slope_routing_product'):+.2f} in the product"
     )
-    acts = {
-        name: f"{value(f'acts_{name}_alone'):.0%}".replace("%", " %") for name in ("grpo", "gspo", "tic", "gmc", "tis")
-    }
+    share = value("std_routing_product") ** 2 / value("std_total_product") ** 2
     yield (
-        f"  Alone it is acted on by GRPO in {acts['grpo']} of tokens, by GSPO in {acts['gspo']}, TIC {acts['tic']}, "
-        f"GMC {acts['gmc']}, VCPO (tis) {acts['tis']} of responses."
+        f"  product: std {value('std_routing_product'):.2f}, {_percent(share)} of the variance; mean of all as "
+        f"T^{value('slope_total_mean'):+.2f}"
     )
-    yield (
-        f"  It is {value('std_routing_product') ** 2 / value('std_total_product') ** 2:.0%} ".replace("%", " %")
-        + f"of the product's variance; the whole log-ratio's mean goes as T^{value('slope_total_mean'):+.2f}."
-    )
+    acts = {name: _percent(value(f"acts_{name}_alone")) for name in ("grpo", "gspo", "tic", "gmc", "tis")}
+    yield f"  alone it moves GRPO on {acts['grpo']} of tokens; GSPO on {acts['gspo']} of responses,"
+    yield f"  TIC on {acts['tic']}, GMC on {acts['gmc']}, VCPO's cap (tis) on {acts['tis']}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %" if share < 0.01 else f"{100 * share:.0f} %"

@@ -93,7 +93,8 @@ def unit(estimator: Estimator) -> str:
 
 
 def _threshold(estimator: Estimator) -> str:
-    return " ".join(f"{key}={value}" for key, value in settings(estimator.params).items() if not isinstance(value, str))
+    values = settings(estimator.params).items()
+    return " ".join(f"{key}={value:g}" for key, value in values if isinstance(value, float))
 
 
 def _percent(share: float | None) -> str:
