@@ -36,7 +36,8 @@ def experiment(setting: Setting, seeds: Sequence[int], progress: Progress) -> It
 
             for delay, found in passes(setting, seed, model == DENSE, told):
                 told(f"delay {delay}: intervals and estimators", 0, 0)
-                said = [*numbers(found, seed), *_acts(setting, seed, delay, found)]
+                acts = _acts(setting, seed, delay, found) if model == MOE else ()
+                said = [*numbers(found, seed), *acts]
                 yield Found(seed, model, delay, {number.name: number for number in said})
 
 

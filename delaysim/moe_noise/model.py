@@ -16,7 +16,7 @@ from delaysim.policy.score import score
 
 HIDDEN, EXPERT_SIZE, INITIALIZER_RANGE = 64, 64, 0.05
 TEACHING_LR, TEACHING_BATCH, WARMUP = 3e-3, 8, 20
-UPDATE_LR, PROMPTS, RESPONSE = 3e-4, 4, 32
+UPDATE_LR, PROMPTS, RESPONSE = 1e-4, 4, 32
 """Of a policy-gradient update: AdamW's rate, groups, and tokens in a response."""
 
 Progress = Callable[[str, int, int], None]

@@ -54,13 +54,15 @@ def _pairs(passes: Passes) -> Iterator[Number]:
 
 def _spreads(passes: Passes) -> Iterator[Number]:
     for part, table in (*passes.parts().items(), ("total", passes.c - passes.a)):
+        yield Number(f"mean_{part}", float(table.mean()))
         for level, of in LEVELS.items():
             yield Number(f"std_{part}_{level}", float(of(table).std(ddof=1)))
 
 
 def _slopes(passes: Passes, seed: int) -> Iterator[Number]:
     for part, table in (*passes.parts().items(), ("total", passes.c - passes.a)):
-        slope = slope_of_mean(table, seed)
-        if slope is not None:
+        slope, size = (slope_of_mean(table, seed, about_zero) for about_zero in (False, True))
+        if slope is not None and size is not None:
             yield Number(f"slope_{part}_mean", *slope)
             yield Number(f"slope_{part}_product", *slope.of_sum())
+            yield Number(f"slope_{part}_rms", *size)

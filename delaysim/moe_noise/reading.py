@@ -28,9 +28,10 @@ def reading(found: Sequence["Found"], length: int) -> Iterator[str]:
         f"T^{value('slope_routing_product'):+.2f} in the product"
     )
     share = value("std_routing_product") ** 2 / value("std_total_product") ** 2
+    yield f"  product: std {value('std_routing_product'):.2f}, {_percent(share)} of the log-ratio's variance"
     yield (
-        f"  product: std {value('std_routing_product'):.2f}, {_percent(share)} of the variance; mean of all as "
-        f"T^{value('slope_total_mean'):+.2f}"
+        f"  root mean square of the mean: T^{value('slope_routing_rms'):+.2f}, of the whole log-ratio's "
+        f"T^{value('slope_total_rms'):+.2f}"
     )
     acts = {name: _percent(value(f"acts_{name}_alone")) for name in ("grpo", "gspo", "tic", "gmc", "tis")}
     yield f"  alone it moves GRPO on {acts['grpo']} of tokens; GSPO on {acts['gspo']} of responses,"

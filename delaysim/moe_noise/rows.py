@@ -45,6 +45,7 @@ SPREADS = (
     *(RowOf(f"  {part}", f"std_{part}_token", "{:.4f}") for part in PARTS),
     RowOf("  of a sequence's mean [1e-3]"),
     *(RowOf(f"  {part}", f"std_{part}_sequence", MILLI) for part in PARTS),
+    RowOf("  the mean itself, total [1e-3]", "mean_total", MILLI),
     RowOf("  of a trajectory's product"),
     *(RowOf(f"  {part}", f"std_{part}_product") for part in PARTS),
     RowOf("std of the product, replayed"),
@@ -53,11 +54,15 @@ SPREADS = (
 )
 SLOPES = (
     RowOf("slope of log std over log length"),
-    *(
-        RowOf(f"  {part}, {of}", f"slope_{part}_{of}", SLOPE)
-        for part in ("routing", "drift", "total")
-        for of in ("mean", "product")
-    ),
+    RowOf("  routing, mean", "slope_routing_mean", SLOPE),
+    RowOf("  routing, product", "slope_routing_product", SLOPE),
+    RowOf("  drift, mean", "slope_drift_mean", SLOPE),
+    RowOf("  total, mean", "slope_total_mean", SLOPE),
+    RowOf("  total, product", "slope_total_product", SLOPE),
+    RowOf("of the root mean square, about 0"),
+    RowOf("  routing, mean", "slope_routing_rms", SLOPE),
+    RowOf("  drift, mean", "slope_drift_rms", SLOPE),
+    RowOf("  total, mean", "slope_total_rms", SLOPE),
 )
 MIXTURE = (*FLIPS, *TAILS, *SPREADS, *SLOPES)
 CONTROL = (

@@ -36,25 +36,25 @@ def lengths(longest: int) -> list[int]:
     return found
 
 
-def slope_of_mean(log_ratio: Array, seed: int) -> Slope | None:
+def slope_of_mean(log_ratio: Array, seed: int, about_zero: bool = False) -> Slope | None:
     """Of the mean of n consecutive tokens, log_ratio [sequences, T]: -1/2 for noise that is independent by token.
 
-    The blocks of a sequence are drawn together. None where the log-ratio does not vary.
+    The blocks of a sequence are drawn together. `about_zero`: the root mean square in place of the standard deviation;
+    it is the distance from ratio 1 that thresholds see. None where the log-ratio does not vary.
     """
-    sizes = lengths(log_ratio.shape[1])
-    moments = np.stack([_moments(log_ratio, size) for size in sizes])
     if not np.ptp(log_ratio) > 0:
         return None
-    design = np.log(sizes) - np.mean(np.log(sizes))
+    sizes = lengths(log_ratio.shape[1])
+    cells = np.stack([_moments(log_ratio, size) for size in sizes]).transpose(0, 2, 1)[:, :, None, :]
+    along = np.log(sizes) - np.mean(np.log(sizes))
 
     def fitted(means: Array) -> Array:
-        variance = np.maximum(means[..., 1] - means[..., 0] ** 2, np.finfo(float).tiny)
-        return 0.5 * np.log(variance) @ design / (design @ design)
+        centre = 0.0 if about_zero else means[..., 0]
+        variance = np.maximum(means[..., 1] - centre**2, np.finfo(float).tiny)
+        return np.asarray(0.5 * np.log(variance) @ along / (along @ along))
 
-    cells = moments.transpose(0, 2, 1)[:, :, None, :]
-    found = bootstrap(
-        cells, fitted, stream(seed, "moe_noise/bootstrap"), DRAWS, method="bca"
-    )  # resampled spreads are low
+    rng = stream(seed, "moe_noise/bootstrap")
+    found = bootstrap(cells, fitted, rng, DRAWS, method="bca")  # resampled spreads are low
     return Slope(found.value, found.low, found.high)
 
 

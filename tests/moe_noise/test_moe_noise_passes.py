@@ -122,7 +122,7 @@ def test_the_ranges_of_the_study_hold():
         value = {name: number.value for name, number in said["moe", delay].items()}
         assert -0.6 < value["slope_routing_mean"] < -0.4
         assert 0.4 < value["slope_routing_product"] < 0.6
-        assert value["slope_total_mean"] > value["slope_routing_mean"]
+        assert value["slope_total_rms"] > value["slope_total_mean"], "the mean log-ratio, a KL, does not average out"
         assert value["product_bc_r2"] == pytest.approx(value["product_bc_r3"], rel=5e-3)
         assert value["k3_ab_none"] == value["k3_ab_r2"] > 1.2 * value["k3_ab_r3"]
         assert value["max_bc_none"] > value["max_bc_r2"]
@@ -130,4 +130,5 @@ def test_the_ranges_of_the_study_hold():
     flips = [said["moe", delay]["flips_bc"].value for delay in setting.delays]
     assert flips[0] == 0 < flips[1] < flips[2]
     assert 0.002 < said["moe", 0]["flips_ab"].value < 0.03
+    assert said["moe", 16]["slope_total_rms"].value > -0.4
     assert said["dense", 4]["std_routing_product"].value == 0

@@ -48,6 +48,16 @@ def test_drift_shared_by_a_sequence_does_not_average_out():
     assert mixed.low > -0.5
 
 
+def test_a_mean_that_is_not_zero_is_a_floor_under_the_distance_from_ratio_one():
+    """RMS^2 = 1/n + m^2, fitted."""
+    n = np.array(lengths(512))
+    expected = np.polyfit(np.log(n), 0.5 * np.log(1 / n + 0.1**2), 1)[0]
+    table = noise(7, 400, 512) + 0.1
+    assert slope_of_mean(table, 0, about_zero=True).value == pytest.approx(expected, abs=0.01)
+    assert slope_of_mean(table, 0).value == pytest.approx(-0.5, abs=0.02)
+    assert expected > -0.4
+
+
 @given(st.floats(-3, 3), st.floats(0.01, 100))
 @settings(max_examples=20, deadline=None)
 def test_a_slope_knows_neither_offset_nor_scale(offset, scale):
