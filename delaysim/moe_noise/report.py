@@ -4,27 +4,25 @@ import csv
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 from rich.console import Console
 from rich.table import Table
 
 from delaysim.estimators.interface import Estimator, settings
 from delaysim.files import finite
-from delaysim.moe_noise.crossings import ALONE, CASES, with_threshold
+from delaysim.moe_noise.crossings import ALONE, CASES, TIPPED, with_threshold
+from delaysim.moe_noise.experiment import DENSE, MOE, Found
 from delaysim.moe_noise.reading import mean, reading
 from delaysim.moe_noise.rows import CONTROL, MIXTURE, RowOf, cells
 from delaysim.moe_noise.setting import Setting
 from delaysim.moe_noise.slopes import lengths
 
-if TYPE_CHECKING:
-    from delaysim.moe_noise.experiment import Found
-
-HEADS = {"none": "none", "r2": "R2", "r3": "R3", "tipped": "not R3", "alone": "alone"}
-DENSE, MOE = "dense", "moe"
+HEADS = {"none": "none", "r2": "R2", "r3": "R3", TIPPED: "not R3", ALONE: "alone"}
+"""Of the columns of CASES."""
 
 
-def show(setting: Setting, found: Sequence["Found"], console: Console) -> None:
+def show(setting: Setting, found: Sequence[Found], console: Console) -> None:
     """A table per seed, two over all seeds per delay, and what they say."""
     for seed in sorted({f.seed for f in found}):
         _print(console, f"seed {seed}", _of_seed(setting, [f for f in found if f.seed == seed]))
@@ -44,7 +42,7 @@ def _print(console: Console, title: str, table: Table) -> None:
     console.print()
 
 
-def _of_seed(setting: Setting, found: Sequence["Found"]) -> Table:
+def _of_seed(setting: Setting, found: Sequence[Found]) -> Table:
     table = _table()
     table.add_column("")
     for delay in setting.delays:
@@ -56,14 +54,14 @@ def _of_seed(setting: Setting, found: Sequence["Found"]) -> Table:
     return table
 
 
-def _add(table: Table, row: RowOf, found: Sequence["Found"]) -> None:
+def _add(table: Table, row: RowOf, found: Sequence[Found]) -> None:
     both = [cells(row, f.numbers.get(row.name or "")) for f in found]
     table.add_row(row.label, *(value for value, _ in both))
     if any(interval for _, interval in both):
         table.add_row("    95 %", *(interval for _, interval in both))
 
 
-def _acts(mixture: Sequence["Found"]) -> Table:
+def _acts(mixture: Sequence[Found]) -> Table:
     table = _table()
     for head in ("estimator", "threshold", "of"):
         table.add_column(head)
@@ -75,7 +73,7 @@ def _acts(mixture: Sequence["Found"]) -> Table:
     return table
 
 
-def _by_length(setting: Setting, mixture: Sequence["Found"]) -> Table:
+def _by_length(setting: Setting, mixture: Sequence[Found]) -> Table:
     """Of whole responses; a token's share does not depend on how many follow."""
     table = _table()
     table.add_column("estimator")
@@ -98,21 +96,21 @@ def _threshold(estimator: Estimator) -> str:
 
 
 def _percent(share: float | None) -> str:
-    return "-" if share is None else f"{100 * share:.3g}" if share < 0.01 else f"{100 * share:.1f}"
+    return "-" if share is None else f"{100 * share:.2g}" if share < 0.01 else f"{100 * share:.1f}"
 
 
 def _table() -> Table:
     return Table(box=None, pad_edge=False)
 
 
-def write_csv(found: Sequence["Found"], file: TextIO) -> None:
+def write_csv(found: Sequence[Found], file: TextIO) -> None:
     """One line a number."""
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(["seed", "model", "delay", "quantity", "value", "low", "high"])
     writer.writerows(row.values() for row in _tidy(found))
 
 
-def write_json(setting: Setting, found: Sequence["Found"], file: TextIO) -> None:
+def write_json(setting: Setting, found: Sequence[Found], file: TextIO) -> None:
     """One object: `setting`, and `numbers` as in the csv."""
     thresholds = {estimator.name: settings(estimator.params) for estimator in with_threshold()}
     value = {"setting": asdict(setting), "thresholds": thresholds, "numbers": list(_tidy(found))}
@@ -120,7 +118,7 @@ def write_json(setting: Setting, found: Sequence["Found"], file: TextIO) -> None
     file.write("\n")
 
 
-def _tidy(found: Sequence["Found"]) -> Iterator[dict[str, Any]]:
+def _tidy(found: Sequence[Found]) -> Iterator[dict[str, Any]]:
     for f in found:
         for number in f.numbers.values():
             yield {
