@@ -62,7 +62,7 @@ def _add(table: Table, row: RowOf, found: Sequence[Found]) -> None:
 
 
 def _acts(mixture: Sequence[Found]) -> Table:
-    table = _table()
+    table = Table(box=None, pad_edge=False, padding=(0, 1, 0, 0))
     for head in ("estimator", "threshold", "of"):
         table.add_column(head)
     for case in CASES:
@@ -87,7 +87,7 @@ def _by_length(setting: Setting, mixture: Sequence[Found]) -> Table:
 
 def unit(estimator: Estimator) -> str:
     """What an estimator acts on."""
-    return {"token": "tokens", "sequence": "means", "trajectory": "products"}[estimator.level]
+    return {"token": "token", "sequence": "mean", "trajectory": "product"}[estimator.level]
 
 
 def _threshold(estimator: Estimator) -> str:
