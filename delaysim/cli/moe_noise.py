@@ -13,7 +13,7 @@ from delaysim.run.progress import plain_console
 EXAMPLES = """examples:
   delaysim moe-noise                                     one seed, bfloat16 against float32: some minutes
   delaysim moe-noise --seeds 0 1 --format csv > noise.csv
-  delaysim moe-noise --engine grouped_mm                 the same weights and precision, another kernel
+  delaysim moe-noise --engine batched_mm                 the same weights and precision, experts computed otherwise
   delaysim moe-noise --experts 64 --top-k 1              more experts that differ
 """
 SHORTEST = 32
