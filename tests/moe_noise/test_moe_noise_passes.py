@@ -14,6 +14,7 @@ from delaysim.moe_noise.experiment import experiment
 from delaysim.moe_noise.model import build, engine, rows_of
 from delaysim.moe_noise.passes import evaluated, passes, scored
 from delaysim.moe_noise.report import show, write_csv, write_json
+from delaysim.moe_noise.rows import CONTROL, MIXTURE
 from delaysim.moe_noise.setting import ENGINES, Setting
 
 SMALL = Setting(delays=(0, 2), sequences=8, length=32, layers=2, teaching=4)
@@ -99,6 +100,12 @@ def test_the_tables_fit_80_columns_and_show_the_numbers(found):
     (line,) = [line for line in text.splitlines() if line.strip().startswith("A to C, none")]
     assert line.split()[-1] == f"{number:.3f}"
     assert text.count("D=2, 32 tokens: what routing noise does") == 1
+
+
+def test_every_row_of_the_table_names_a_number(found):
+    by_model = {f.model: f.numbers for f in found if f.delay == 2}
+    for rows, model in ((MIXTURE, "moe"), (CONTROL, "dense")):
+        assert {row.name for row in rows if row.name} <= set(by_model[model])
 
 
 def test_csv_and_json_carry_every_number(found):
