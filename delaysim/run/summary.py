@@ -16,7 +16,11 @@ from delaysim.settings.config import MEASURED, REPLAY, Config
 from delaysim.settings.configfile import load_config
 from delaysim.settings.identity import DEFAULTS, POLICIES
 from delaysim.settings.replay import replay_command
+from delaysim.settings.routing import NONE
 from delaysim.theory import fourth_moment, growth_exponent, rate_exponent
+
+FLIPS = {"engine": "sampler/launch", "drift": "launch/update", "live": "replayed/live"}
+"""Between whom experts are compared."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,18 @@ class Summary:
             f"ratio          mean {_mean(self.updates, 'ratio_mean'):.3g}, max {ratio_max:.3g}"
             f"   ESS {_mean(self.updates, 'ess'):.2f}   kept {_mean(self.updates, 'kept'):.3g}"
             f"   entropy {last['entropy']:.3f}",
+            *self._experts(),
         ]
+
+    def _experts(self) -> list[str]:
+        """Of a mixture: shares of (token, layer) pairs with other experts, over the run (docs/moe.md)."""
+        known = {
+            between: [row[f"flips_{name}"] for row in self.updates if f"flips_{name}" in row]
+            for name, between in FLIPS.items()
+            if name != "live" or self.cfg.routing.replay != NONE
+        }
+        said = [f"{sum(shares) / len(shares):.1%} {between}" for between, shares in known.items() if shares]
+        return [f"experts        flips {', '.join(said)}"] if said else []
 
     def _delay(self) -> list[str]:
         m = self.moments
