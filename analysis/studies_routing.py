@@ -7,7 +7,7 @@ from typing import Any
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
-from delaysim.analysis.compare import OPEN, SAME, Contrast, Rule, compare
+from delaysim.analysis.compare import ONE_SEED, SAME, Contrast, Rule, compare
 from delaysim.analysis.grid import Cell, Stratum, arrange
 from delaysim.analysis.outcomes import Outcome
 from delaysim.analysis.plots import BASE, STYLES, clean, label, save, wrapped
@@ -35,36 +35,49 @@ TEXT = (
 
 def replays(study: Study) -> list[Contrast]:
     """Each replay against none, at every estimator and delay, the sampler mismatched; Holm over all."""
-    return compare(_strata(study.runs, MISMATCHED, ROUTING), Rule(), NONE)
+    return compare(_distinct(_strata(study.runs, MISMATCHED, ROUTING)), Rule(), NONE)
 
 
 def mismatches(study: Study) -> list[Contrast]:
     """The mismatched sampler against none, without replay."""
     runs = [run for run in study.runs if run.settings[ROUTING] == NONE]
-    return compare(arrange(runs, DTYPE, ("estimator", study.over)), Rule(), "float32")
+    return compare(_distinct(arrange(runs, DTYPE, ("estimator", "D"))), Rule(), "float32")
+
+
+def _distinct(strata: list[Stratum]) -> list[Stratum]:
+    """Without those whose runs are another's: at delay 0 one loss stands for all."""
+    found: dict[tuple[bytes, ...], Stratum] = {}
+    for stratum in strata:
+        found.setdefault(tuple(cell.table().tobytes() for cell in stratum.cells.values()), stratum)
+    return list(found.values())
 
 
 def _strata(runs: tuple[Outcome, ...], dtype: str, by: str) -> list[Stratum]:
-    return arrange([run for run in runs if run.settings[DTYPE] == dtype], by, ("estimator", "D"))
+    found = [run for run in runs if run.settings[DTYPE] == dtype]
+    return arrange(found, by, ("estimator", "D")) if found else []
 
 
 def answer(study: Study) -> str:
     """The measured answer, in one sentence."""
-    said = [_found(mismatches(study), "a bfloat16 sampler"), _found(replays(study), "replaying experts")]
-    return "; ".join(said)
+    found = {"a bfloat16 sampler": mismatches(study), "replaying experts": replays(study)}
+    said = "; ".join(filter(None, (_found(contrasts, what) for what, contrasts in found.items())))
+    return said[:1].upper() + said[1:]
 
 
 def _found(contrasts: list[Contrast], what: str) -> str:
-    judged = [c for c in contrasts if c.verdict != SAME]
+    judged = [c for c in contrasts if c.verdict not in (SAME, ONE_SEED)]
     told = [c for c in judged if c.verdict.endswith("better")]
+    if not judged:
+        return f"{what}: one seed, so nothing is ranked" if contrasts else ""
     if not told:
-        size = max((abs(c.difference.mean) for c in judged), default=0.0)
-        return f"Of {len(judged)} differences by {what} none is separable (largest {100 * size:.1f} points)"
+        size = max(abs(c.difference.mean) for c in judged)
+        return (
+            f"{what} makes no difference that {len(judged)} comparisons separate, the largest {100 * size:.1f} points"
+        )
     named = ", ".join(
-        f"{label(str(c.at['estimator']))} D={c.at['D']} {100 * c.difference.mean:+.1f} points ({ARMS[str(c.a)]})"
-        for c in told
+        f"{_loss(c)} D={c.at['D']} {100 * c.difference.mean:+.1f} points ({ARMS[str(c.a)]})" for c in told
     )
-    return f"Of {len(judged)} differences by {what} {len(told)}: {named}".replace("-", "\u2212")
+    return f"{what}: {len(told)} of {len(judged)} differences separable, {named}".replace("-", "\u2212")
 
 
 def tables(study: Study) -> Iterator[Table]:
@@ -74,28 +87,31 @@ def tables(study: Study) -> Iterator[Table]:
         (label(str(estimator)), f"{delay}", *(_mean(cells.get((estimator, delay, arm))) for arm in ARMS))
         for estimator, delay in dict.fromkeys(key[:2] for key in cells)
     ]
-    yield Table("Final pass@1, 95 % interval", ("estimator", "D", *ARMS.values()), tuple(rows), left=1)
+    text = "Final pass@1, 95 % intervals over seeds and problems. At D=0 all losses are one run, and R2 is no replay."
+    yield Table(text, ("estimator", "D", *ARMS.values()), tuple(rows), left=2)
+    heads = ("estimator", "D", "what", "difference", "p", "verdict")
     for text, contrasts in (
         ("Replay against no replay, the sampler in bfloat16", replays(study)),
         ("A sampler in bfloat16 against one in float32, without replay", mismatches(study)),
     ):
-        heads = ("estimator", "D", "what", "difference", "95 % interval", "p (Holm)", "verdict")
-        yield Table(text, heads, tuple(map(_line, contrasts)), left=1)
+        if contrasts:
+            note = f"{text}: 95 % intervals over seeds and problems, p Holm-corrected over the table."
+            yield Table(note, heads, tuple(map(_line, contrasts)), left=3, words=1)
 
 
 def _line(c: Contrast) -> tuple[str, ...]:
-    verdict = c.verdict if c.verdict in (OPEN, SAME) else f"{'better' if c.difference.mean > 0 else 'worse'}"
-    found = f"{c.difference.mean:+.3f}".replace("-", "\u2212")
-    what = ARMS[str(c.a)] if str(c.a) in ARMS else str(c.a)
-    where = label(str(c.at["estimator"])), f"{c.at['D']}", what
-    return (*where, found, interval(c.difference), p_value(c.p_holm), verdict)
+    ranked = c.verdict.endswith("better")
+    verdict = ("better" if c.difference.mean > 0 else "worse") if ranked else c.verdict
+    where = _loss(c), f"{c.at['D']}", ARMS.get(str(c.a), "bfloat16")
+    return (*where, interval(c.difference, sign=True), p_value(c.p_holm), verdict)
+
+
+def _loss(c: Contrast) -> str:
+    return label(str(c.at["estimator"])) if c.at["D"] else "any loss"
 
 
 def _mean(cell: Cell | None) -> str:
-    if cell is None:
-        return ""
-    found = crossed(cell.table())
-    return f"{found.mean:.3f} ({found.low:.3f} to {found.high:.3f})"
+    return "" if cell is None else interval(crossed(cell.table()))
 
 
 def arms(study: Study) -> dict[tuple[Any, Any, str], Cell]:
@@ -118,6 +134,8 @@ def draw(study: Study, stem: Path) -> None:
     for ax, delay in zip(panels[0], delays, strict=True):
         _panel(ax, cells, names, delay)
         ax.axhline(study.base, **BASE)
+        ax.annotate("base", (1, study.base), xycoords=("axes fraction", "data"), fontsize=8, color="#666666",
+                    ha="right", va="bottom")  # fmt: skip
         ax.set_title(f"D = {delay}", loc="left", fontsize=9)
     panels[0, 0].set_ylabel("final pass@1")
     panels[0, 0].legend(frameon=False, fontsize=8, loc="lower left", ncols=2)
@@ -140,7 +158,8 @@ def _panel(ax: Axes, cells: dict[tuple[Any, Any, str], Cell], names: list[Any], 
             found = crossed(cell.table())
             ax.vlines(x, max(found.low, 0), min(found.high, 1), color=colour, linewidth=1)
         means = [crossed(cell.table()).mean for _, cell in shown]
-        ax.plot([x for x, _ in shown], means, marker, color=colour, markersize=5, label=text)
+        ax.plot([x for x, _ in shown], means, marker, color=colour, markersize=5, label=text if shown else None)
     ax.set_xticks(range(len(names)), [label(str(name)) for name in names])
+    ax.set_xlim(-0.5, len(names) - 0.5)
     ax.set_ylim(0, 1.02)
     clean(ax)
