@@ -132,12 +132,18 @@ Made by `python analysis/studies.py {name}` from [{name}.csv]({name}.csv), one l
 {tables}
 
 {measured}
-
+{reading(name)}
 {MODELS.get(name, "Tiny default (0.13M parameters, chain sums)")}, {len(rows)} runs of 240 updates, lr 3e-4, nothing
 tuned for any method.
 Intervals are over seeds and problems both ([statistics.md](../statistics.md)); `delaysim compare` and `delaysim budget`
 print the same of the run directories. One tiny model and one task: a screen, not a verdict on large ones.
 """
+
+
+def reading(name: str) -> str:
+    """What a person made of it, where somebody wrote it down."""
+    place = RESULTS / f"{name}_reading.md"
+    return f"\n{place.read_text()}" if place.exists() else ""
 
 
 MODELS = {"moe": "Tiny mixture of experts (`model=tiny_moe`, 16 experts, top-2, chain sums)"}

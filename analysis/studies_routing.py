@@ -45,11 +45,12 @@ def mismatches(study: Study) -> list[Contrast]:
 
 
 def _distinct(strata: list[Stratum]) -> list[Stratum]:
-    """Without those whose runs are another's: at delay 0 one loss stands for all."""
+    """Without those whose first runs are another's: at delay 0 one loss stands for all, the one with most runs."""
     found: dict[tuple[bytes, ...], Stratum] = {}
-    for stratum in strata:
-        found.setdefault(tuple(cell.table().tobytes() for cell in stratum.cells.values()), stratum)
-    return list(found.values())
+    for stratum in sorted(strata, key=lambda stratum: -sum(len(cell.runs) for cell in stratum.cells.values())):
+        firsts = (cell.runs[min(cell.runs)].scores for cell in stratum.cells.values())
+        found.setdefault(tuple(scores.tobytes() for scores in firsts), stratum)
+    return [stratum for stratum in strata if any(stratum is kept for kept in found.values())]
 
 
 def _strata(runs: tuple[Outcome, ...], dtype: str, by: str) -> list[Stratum]:
