@@ -43,11 +43,10 @@ class MarkovChain:
         within = np.where(topic[:, None] == topic, weights, 0)
         return STAY * within / within.sum(1, keepdims=True) + (1 - STAY) * weights / weights.sum(1, keepdims=True)
 
-    def advantages(self, responses: Iterable[Tokens]) -> NDArray[np.float64]:
-        """[groups, G] rewards, normalised by group: 1 where a response ends with a rewarded token."""
+    def rewards(self, responses: Iterable[Tokens]) -> NDArray[np.float64]:
+        """[groups, G] 1 where a response ends with a rewarded token, else 0."""
         rewarded = self.rewarded()
-        rewards = np.array([float(rewarded[response[-1]]) for response in responses]).reshape(-1, GROUP)
-        return (rewards - rewards.mean(1, keepdims=True)) / (rewards.std(1, ddof=1, keepdims=True) + 1e-4)
+        return np.array([float(rewarded[response[-1]]) for response in responses]).reshape(-1, GROUP)
 
     def rewarded(self) -> NDArray[np.bool_]:
         """[token] half of the vocabulary."""

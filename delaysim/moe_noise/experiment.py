@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from delaysim.moe_noise.chain import MarkovChain
 from delaysim.moe_noise.crossings import ALONE, crossings, with_threshold
-from delaysim.moe_noise.model import Progress
+from delaysim.moe_noise.model import Progress, advantages_of
 from delaysim.moe_noise.numbers import Number, numbers
 from delaysim.moe_noise.parts import Passes
 from delaysim.moe_noise.passes import evaluated, passes
@@ -44,7 +44,7 @@ def experiment(setting: Setting, seeds: Sequence[int], progress: Progress) -> It
 def _acts(setting: Setting, seed: int, delay: int, found: Passes) -> Iterator[Number]:
     """Shares acted on; at shorter lengths on routing noise alone."""
     chain, estimators = MarkovChain(seed), with_threshold()
-    advantages = chain.advantages(evaluated(setting, chain)[:, 1:])
+    advantages = advantages_of(chain.rewards(evaluated(setting, chain)[:, 1:])).numpy()
     for name, shares in crossings(found, estimators, advantages, delay).items():
         yield from (Number(f"acts_{name}_{case}", share) for case, share in shares.items())
     for length in lengths(setting.length):

@@ -4,15 +4,19 @@ import copy
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from transformers import PreTrainedModel, Qwen3Config, Qwen3ForCausalLM, Qwen3MoeConfig, Qwen3MoeForCausalLM
 
+from delaysim.estimators.advantage import advantages
 from delaysim.moe_noise.chain import MarkovChain, Tokens
 from delaysim.moe_noise.setting import BF16, GROUP, VOCABULARY, Setting
 from delaysim.policy.layout import Row
 from delaysim.policy.noise import GumbelNoise
 from delaysim.policy.sample import Decoding, sample
 from delaysim.policy.score import score
+from delaysim.settings.config import SHARED_RECIPE
 
 HIDDEN, EXPERT_SIZE, INITIALIZER_RANGE = 64, 64, 0.05
 TEACHING_LR, TEACHING_BATCH, WARMUP = 3e-3, 8, 20
@@ -79,6 +83,12 @@ def teach(model: PreTrainedModel, chain: MarkovChain, setting: Setting, progress
         progress("teaching the model", step + 1, setting.teaching)
 
 
+def advantages_of(rewards: NDArray[np.float64]) -> torch.Tensor:
+    """[groups, G] normalised by group, as every estimator's are by default."""
+    given = torch.from_numpy(rewards)
+    return advantages(given, SHARED_RECIPE.advantage, torch.ones_like(given))
+
+
 class Updates:
     """Policy-gradient updates of one model, each on responses of its own: REINFORCE with group-normalised rewards."""
 
@@ -91,9 +101,9 @@ class Updates:
         """Make updates until so many are done."""
         for number in range(self.done, update):
             rows = self._responses(number)
-            advantages = torch.from_numpy(self._chain.advantages([row.response for row in rows])).float()
+            weighed = advantages_of(self._chain.rewards([row.response for row in rows])).float()
             scores = score(self._model, rows, 1.0, len(rows))
-            weights = advantages.flatten()[scores.row]
+            weights = weighed.flatten()[scores.row]
             _step(self._model, self._optimiser, -(weights * scores.logp).mean())
             progress("updates", number + 1, update)
         self.done = max(self.done, update)

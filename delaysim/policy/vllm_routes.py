@@ -40,9 +40,7 @@ def mixture_of(model: PreTrainedModel) -> Mixture:
     return Mixture(layers, model.config.get_text_config().num_hidden_layers, *sizes)
 
 
-def routes_of_all(
-    recorded: Sequence[NDArray[Any] | None], inputs: Sequence[int], mixture: Mixture
-) -> Sequence[Routes | None]:
+def routes_of_all(recorded: Sequence[NDArray[Any] | None], inputs: Sequence[int], mixture: Mixture) -> list[Routes]:
     """`routes_of` each response of a batch. Raises SamplerFailed also where not one has a record."""
     if all(array is None for array in recorded):
         raise SamplerFailed("the vLLM engine was asked for the experts it used and named none; use routing=none")

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from settings import fingerprint, rows, run, small_config
+from stopping import stopped_and_resumed
 
 from delaysim.policy.codec import CharacterCodec
 from delaysim.policy.vllm_engine import Engine
@@ -79,18 +80,8 @@ def test_it_learns_from_its_own_versions(runs):
 @pytest.mark.parametrize("update", [0, 3])
 def test_stopped_and_resumed_it_gives_the_same_rows(runs, tmp_path, monkeypatch, update):
     """The new engine gets the checkpoint's weights, and requests their own seeds."""
-    train = experiment.Experiment._train
-
-    def stop_then_train(self, asked, *meanwhile):
-        self.stopping = asked.update == update
-        train(self, asked, *meanwhile)
-
-    monkeypatch.setattr(experiment.Experiment, "_train", stop_then_train)
-    cfg = small_config(*SHORT, "sampler=vllm")
-    assert run(cfg, tmp_path / "run").state == "interrupted"
-    monkeypatch.undo()
-    assert run(cfg, tmp_path / "run").state == "done"
-    assert fingerprint(tmp_path / "run") == fingerprint(runs / "vllm")
+    again = stopped_and_resumed((*SHORT, "sampler=vllm"), tmp_path / "run", monkeypatch, update)
+    assert again == fingerprint(runs / "vllm")
 
 
 def test_a_dead_engine_ends_the_run_with_its_state_saved(runs, tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from settings import fingerprint, rows, run, small_config
+from stopping import stopped_and_resumed
 
 from delaysim.errors import SamplerFailed
 from delaysim.policy import vllm_engine, vllm_sampler
@@ -15,7 +16,6 @@ from delaysim.policy.routing import Routing
 from delaysim.policy.tiny import build_model
 from delaysim.policy.vllm_engine import Engine
 from delaysim.policy.vllm_sampler import VllmSampler
-from delaysim.run import experiment
 from delaysim.settings.models import TinyMoeConf
 from delaysim.settings.samplers import VllmSamplerConf
 
@@ -73,18 +73,8 @@ def test_an_engine_on_a_second_device_leaves_the_record_of_one(runs, tmp_path):
 
 def test_stopped_and_resumed_it_replays_what_was_recorded_before(runs, tmp_path, monkeypatch):
     """Waiting groups keep the experts of their launch, and no experts of the engine's."""
-    train = experiment.Experiment._train
-
-    def stop_then_train(self, asked, *meanwhile):
-        self.stopping = asked.update == 2
-        train(self, asked, *meanwhile)
-
-    monkeypatch.setattr(experiment.Experiment, "_train", stop_then_train)
-    cfg = small_config(*SHORT, "routing=r2")
-    assert run(cfg, tmp_path / "run").state == "interrupted"
-    monkeypatch.undo()
-    assert run(cfg, tmp_path / "run").state == "done"
-    assert fingerprint(tmp_path / "run") == fingerprint(runs / "r2")
+    again = stopped_and_resumed((*SHORT, "routing=r2"), tmp_path / "run", monkeypatch, update=2)
+    assert again == fingerprint(runs / "r2")
 
 
 def test_with_the_engines_experts_r3_trains_as_r2_does(runs, tmp_path, monkeypatch):
